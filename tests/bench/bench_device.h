@@ -29,6 +29,8 @@ double bench_copies_s(size_t in_bytes, size_t out_bytes, unsigned jobs);
  * buffers. `pixels` is the plan's input, or NULL for noise. With `lanes`, four streams take turns,
  * so that the end of one kernel overlaps with the start of the next as in the daemon. */
 double bench_kernels_s(const struct plan *plan, const uint8_t *pixels, bool lanes);
+/* As bench_kernels_s with noise, per job of a batch of `jobs` whose joint passes share launches. */
+double bench_batches_s(const struct plan *plan, unsigned jobs, bool lanes);
 /* Returns the seconds for one device-to-device copy, by the same rounds as bench_kernels_s. */
 double bench_device_copy_s(size_t bytes, bool lanes);
 

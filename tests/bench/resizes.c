@@ -14,7 +14,7 @@
 static const struct row {
     const char *name;
     uint32_t channels, width, height, widths[SIZES_MAX]; /* of the results; 0: none */
-    unsigned images;
+    unsigned images;                                     /* that share launches */
 } rows[] = {
     {"48 MP RGB to 512", 3, 8000, 6000, {512}, 1},
     {"48 MP RGB to 80", 3, 8000, 6000, {80}, 1},
@@ -89,8 +89,8 @@ int bench_resize(double copy)
         struct plan plan;
         if (plan_open(&plan, row, "lanczos3", ops) < 0)
             return -1;
-        double s = bench_kernels_s(&plan, NULL, false),
-               lanes_s = bench_kernels_s(&plan, NULL, true);
+        double s = bench_batches_s(&plan, row->images, false);
+        double lanes_s = bench_batches_s(&plan, row->images, true);
         double share = 100e-9 * plan_io_bytes(&plan, row) / copy;
         plan_close(&plan, ops);
         if (s < 0 || lanes_s < 0)
