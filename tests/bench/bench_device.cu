@@ -167,8 +167,8 @@ static int launch_joint(const struct plan *plan, uint8_t *base, size_t set_bytes
             const struct plan_variant *variant = &plan->variants[v];
             if (p >= variant->joint)
                 continue;
-            calls[count] = call_of(plan, &buffers, &variant->passes[variant->early + p],
-                                   &bound[count]);
+            calls[count] =
+                call_of(plan, &buffers, &variant->passes[variant->early + p], &bound[count]);
             count++;
         }
     }
