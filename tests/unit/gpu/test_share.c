@@ -17,67 +17,43 @@ struct job {
     uint32_t skipped[OUTPUTS], early[OUTPUTS], joint[OUTPUTS];
 };
 
+/* clang-format off */
 static const struct job jobs[] = {
-    {6,
-     {"[" RESIZE(40) "]", "[" RESIZE(8) ",'invert']", "[" RESIZE(20) "]", "['sobel']",
-      "['blurhash']", "[" RESIZE(25) ",'phash']"},
-     {0, 1, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1, 1},
-     {2, 2, 2, 0, 0, 2}},
+    {6, {"[" RESIZE(40) "]", "[" RESIZE(8) ",'invert']", "[" RESIZE(20) "]", "['sobel']",
+         "['blurhash']", "[" RESIZE(25) ",'phash']"},
+     {0, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}, {2, 2, 2, 0, 0, 2}},
     /* equal outputs have one result */
-    {8,
-     {"[" RESIZE(40) "]", "[" RESIZE(40) "]", "[" RESIZE(20) "]", "[" RESIZE(20) "]"},
-     {0, 3, 1, 3},
-     {1, 1, 1, 1},
-     {2, 0, 2, 0}},
-    /* the shared image is the result of the third output */
-    {3,
-     {"[" RESIZE(40) "]", "[" RESIZE(20) "]", "[]", "['stats']", "[]"},
-     {0, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1},
-     {2, 2, 0, 0, 0}},
-    /* A crop is read by its own orientation. Overlays are never shared. */
-    {5,
-     {"[{'op':'crop','width':99,'height':70}," RESIZE(40) "]", "[" RESIZE(40) "]",
-      "[" RESIZE(20) "]", "[{'op':'composite','input':'colour-40x20'}," RESIZE(30) "]",
-      "[{'op':'composite','input':'colour-40x20'}," RESIZE(30) "]",
-      "[{'op':'resize','width':30,'height':30,'fit':'cover','gravity':'attention'}]"},
-     {0, 0, 1, 1, 1, 1},
-     {0, 1, 1, 1, 1, 1},
-     {0, 2, 2, 0, 0, 2}},
+    {8, {"[" RESIZE(40) "]", "[" RESIZE(40) "]", "[" RESIZE(20) "]", "[" RESIZE(20) "]"},
+     {0, 3, 1, 3}, {1, 1, 1, 1}, {2, 0, 2, 0}},
+    /* The shared image is the result of the third output. */
+    {3, {"['median'," RESIZE(40) "]", "['median'," RESIZE(20) "]", "['median']",
+         "['median','stats']", "['median']"},
+     {0, 2, 2, 2, 2}, {2, 2, 2, 2, 2}, {2, 2, 0, 0, 0}},
+    /* A crop at an unaligned column is read by its own orientation. Overlays are never shared. */
+    {5, {"[{'op':'crop','width':99,'height':70}," RESIZE(40) "]", "[" RESIZE(40) "]",
+         "[" RESIZE(20) "]", "[{'op':'composite','input':'colour-40x20'}," RESIZE(30) "]",
+         "[{'op':'composite','input':'colour-40x20'}," RESIZE(30) "]",
+         "[{'op':'resize','width':30,'height':30,'fit':'cover','gravity':'attention'}]"},
+     {0, 0, 1, 1, 1, 1}, {0, 1, 1, 1, 1, 1}, {0, 2, 2, 0, 0, 2}},
     /* What a pass reads through a prologue stays there. */
-    {1,
-     {"['grayscale'," RESIZE(40) "]", "['grayscale'," RESIZE(20) "]", "['grayscale','invert']",
-      "['grayscale','gaussian']", "['grayscale','median']"},
-     {0, 1, 0, 0, 0},
-     {1, 1, 0, 0, 0},
-     {2, 2, 0, 0, 0}},
-    {1,
-     {"[" RESIZE(40) "]", "['sobel']", "[" RESIZE(20) ",'stats']", "[]"},
-     {0, 0, 0, 0},
-     {0, 0, 0, 0},
-     {2, 0, 2, 0}},
+    {1, {"['grayscale'," RESIZE(40) "]", "['grayscale'," RESIZE(20) "]", "['grayscale','invert']",
+         "['grayscale','gaussian']", "['grayscale','median']"},
+     {0, 1, 0, 0, 0}, {1, 1, 0, 0, 0}, {2, 2, 0, 0, 0}},
+    {1, {"[" RESIZE(40) "]", "['sobel']", "[" RESIZE(20) ",'stats']", "[]"},
+     {0, 0, 0, 0}, {0, 0, 0, 0}, {2, 0, 2, 0}},
     /* two levels, and a branch, which is skipped as a whole or not at all */
-    {7,
-     {"['gaussian'," RESIZE(40) "]", "[" RESIZE(40) "]", "['gaussian'," RESIZE(20) "]",
-      "['phash'," RESIZE(40) "]", "['phash','sobel']", "['phash','stats'," RESIZE(20) "]"},
-     {0, 1, 2, 1, 5, 5},
-     {2, 1, 2, 1, 1, 1},
-     {2, 2, 2, 0, 0, 0}},
-    {2,
-     {"['otsu','histogram'," RESIZE(9) "]", "['otsu','histogram']", "['otsu'," RESIZE(9) "]",
-      "['thumbhash']", "['thumbhash','invert']"},
-     {0, 3, 2, 1, 4},
-     {2, 2, 2, 1, 1},
-     {0, 0, 0, 0, 0}},
+    {7, {"['gaussian'," RESIZE(40) "]", "[" RESIZE(40) "]", "['gaussian'," RESIZE(20) "]",
+         "['phash'," RESIZE(40) "]", "['phash','sobel']", "['phash','stats'," RESIZE(20) "]"},
+     {0, 1, 2, 1, 5, 5}, {2, 1, 2, 1, 1, 1}, {2, 2, 2, 0, 0, 0}},
+    {2, {"['otsu','histogram'," RESIZE(9) "]", "['otsu','histogram']", "['otsu'," RESIZE(9) "]",
+         "['thumbhash']", "['thumbhash','invert']"},
+     {0, 3, 2, 1, 4}, {2, 2, 2, 1, 1}, {0, 0, 0, 0, 0}},
     /* At most two images of the source's size are kept. */
-    {1,
-     {"[" BLUR(3) ",'invert']", "[" BLUR(3) ",'sobel']", "[" BLUR(5) ",'invert']",
-      "[" BLUR(5) ",'sobel']", "[" BLUR(7) ",'invert']", "[" BLUR(7) ",'sobel']"},
-     {0, 1, 0, 1, 0, 0},
-     {1, 1, 1, 1, 0, 0},
-     {0, 0, 0, 0, 0, 0}},
+    {1, {"[" BLUR(3) ",'invert']", "[" BLUR(3) ",'sobel']", "[" BLUR(5) ",'invert']",
+         "[" BLUR(5) ",'sobel']", "[" BLUR(7) ",'invert']", "[" BLUR(7) ",'sobel']"},
+     {0, 1, 0, 1, 0, 0}, {1, 1, 1, 1, 0, 0}, {0, 0, 0, 0, 0, 0}},
 };
+/* clang-format on */
 
 struct built {
     struct plan plan;
@@ -138,40 +114,43 @@ TEST(test_shared_passes)
 
 #define FILE_BYTES 1000
 
-/* Oriented by 90 degrees, and resized to two widths: the bytes of the images, and of the work space
- * of the largest pass. */
-static size_t turned_bytes, first_bytes, second_bytes, work_bytes;
+/* Inverted, and resized to two widths: the bytes of the images, and of the work space of all joint
+ * passes. */
+static size_t shared_bytes, first_bytes, second_bytes, work_bytes;
 
 static void measure_two(struct built *built, struct plan_file file)
 {
-    static const char *const ops[OUTPUTS] = {"[" RESIZE(400) "]", "[" RESIZE(200) "]"};
-    build(built, SOURCE(960, 640, 3, .orientation = 6, .file = file), ops);
+    static const char *const ops[OUTPUTS] = {"['invert'," RESIZE(400) "]",
+                                             "['invert'," RESIZE(200) "]"};
+    build(built, SOURCE(960, 640, 3, .file = file), ops);
     const struct pass *first = built->plan.variants[0].passes;
     const struct pass *second = built->plan.variants[1].passes;
-    turned_bytes = buffer_align(pass_shape_bytes(first[0].to));
-    first_bytes = buffer_align(pass_shape_bytes(first[1].to));
-    second_bytes = buffer_align(pass_shape_bytes(second[1].to));
-    work_bytes = buffer_align(second[1].work_bytes);
-    assert_int_equal(turned_bytes, 960 * 640 * 3);
-    assert_int_equal(first_bytes, 960 * 1216);
+    shared_bytes = buffer_align(first[0].to_bytes);
+    first_bytes = buffer_align(first[1].to_bytes);
+    second_bytes = buffer_align(second[1].to_bytes);
+    work_bytes = 0;
+    for (uint32_t p = 1; p < 3; p++)
+        work_bytes += buffer_align(first[p].work_bytes) + buffer_align(second[p].work_bytes);
+    assert_int_equal(shared_bytes, 960 * 640 * 3);
+    assert_int_equal(first_bytes, 640 * 1216);
     assert_int_equal(first[0].to_place.offset, second[1].from_place.offset);
 }
 
-/* A plan of the second output alone needs the turned image and the other one between its passes.
+/* A plan of the first output alone needs the inverted image and the other one between its passes.
  * Joint passes have results of their own; they replace the source if a device has decoded it. */
 TEST(test_memory_of_shared_images)
 {
     struct built built;
     measure_two(&built, (struct plan_file){.bytes = 0});
     assert_int_equal(built.plan.scratch_bytes,
-                     turned_bytes + first_bytes + second_bytes + work_bytes);
+                     shared_bytes + first_bytes + second_bytes + work_bytes);
     assert_int_equal(built.plan.device_bytes, buffer_align(built.plan.input_bytes) +
                                                   built.plan.scratch_bytes +
                                                   buffer_align(built.plan.output_bytes));
     clear(&built);
     measure_two(&built, (struct plan_file){
                             .codec = DEVICE_CODEC_JPEG, .bytes = FILE_BYTES, .frame_bytes = 64});
-    assert_int_equal(built.plan.scratch_bytes, turned_bytes + work_bytes + 960 * 640 * 3);
+    assert_int_equal(built.plan.scratch_bytes, shared_bytes + work_bytes + 960 * 640 * 3);
     clear(&built);
 }
 
@@ -208,8 +187,8 @@ TEST(test_results_of_two_encoders)
     } rows[] = {
         {{false, false, false, false}, {0, 3, 3, 3}, {0, 0, 0, 0}},
         {{true, true, true, true}, {0, 3, 3, 3}, {0, 0, 0, 0}},
-        {{true, false, true, false}, {0, 2, 3, 3}, {0, 1, 0, 1}},
-        {{false, true, true, false}, {0, 2, 3, 3}, {0, 1, 1, 0}},
+        {{true, false, true, false}, {0, 1, 3, 3}, {0, 1, 0, 1}},
+        {{false, true, true, false}, {0, 1, 3, 3}, {0, 1, 1, 0}},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct plan_target targets[4];
