@@ -235,10 +235,10 @@ test:
 	@tests/run.sh $(O) $(T)
 ## check-asan: run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, CPU engine
 check-asan: deps
-	@$(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g" run-check
+	@$(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g1" run-check
 ## check-tsan: run the tests under ThreadSanitizer, CPU engine
 check-tsan: deps
-	@$(MAKE) --no-print-directory VARIANT=tsan CFLAGS="-O1 -g" run-check
+	@$(MAKE) --no-print-directory VARIANT=tsan CFLAGS="-O1 -g1" run-check
 ## check-valgrind: run the end-to-end tests with the daemon under valgrind memcheck, CPU engine
 check-valgrind: deps
 	@tests/deps.sh valgrind
