@@ -400,7 +400,7 @@ TEST(test_lower_levels)
 static void run_job(const struct plan_source *source, const char *const *ops, size_t count,
                     enum resample_level level, uint32_t *hashes)
 {
-    struct plan_target targets[OUTPUTS];
+    struct plan_target targets[OUTPUTS] = {0};
     struct plan plan;
     struct engine_memory memory;
     struct error error = {0};
