@@ -560,7 +560,7 @@ static void x_choose(resample_args *a, const x_device &device, double scale, int
                      uint32_t channels, unsigned blocks)
 {
     constexpr int more = 16; /* strips, than needed */
-    constexpr double start = 17, prepared = 0.5, restart = 6;
+    constexpr double start = 10, prepared = 0.3, restart = 6;
     int tiles = (a->width + OUTPUTS - 1) / OUTPUTS;
     int most = min(x_strip_most(device, channels, a->chunks), tiles);
     int fewest = (tiles + most - 1) / most;

@@ -377,7 +377,7 @@ static double y_work(const struct pass_call &call)
 template <typename Source>
 static int y_strip(const resample_args &a, unsigned blocks, double scale, unsigned down)
 {
-    constexpr double start = 13;
+    constexpr double start = 8;
     constexpr unsigned across = Y_WARPS * Source::BYTES;
     int chunks = y_chunks(a, scale), best = 1;
     unsigned columns = ((unsigned)a.width + across - 1) / across;
