@@ -12,7 +12,10 @@
 /* The Huffman tables of a file are compared with this many sets of tables that the batch has
  * already, because files of one origin often have the same tables. */
 #define SETS_COMPARED 8
-#define SPAN_THREADS 256
+/* Threads per block of the kernels that have a block per span; fewer if a subsequence of the batch
+ * is long, because a block has 64 KiB of shared memory at compute capability 7.5. */
+#define SPAN_THREADS      256
+#define SPAN_THREADS_LONG 192
 #define DATA_ALIGN 16
 /* Memory after the data, because the decoder loads words beyond its end. */
 #define WORDS_MARGIN_BYTES 64
@@ -22,6 +25,10 @@ static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 static_assert(DECODE_SUB_WORDS * 32 == DECODE_PIECE_BITS << DECODE_PIECES_AT &&
                   DECODE_SUB_WORDS_LONG * 32 == DECODE_PIECE_BITS << DECODE_PIECES_AT_LONG,
               "a subsequence must have whole pieces");
+static_assert(DECODE_SPAN_BYTES(SPAN_THREADS, DECODE_SUB_WORDS) <= DECODE_SPAN_BYTES_MAX &&
+                  DECODE_SPAN_BYTES(SPAN_THREADS_LONG, DECODE_SUB_WORDS_LONG) <=
+                      DECODE_SPAN_BYTES_MAX,
+              "the shared memory of a block");
 static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - 32 * DECODE_SUB_WORDS_LONG,
               "bit positions must fit into 32 bits");
 
@@ -294,8 +301,7 @@ static void set_coefficients(struct decode_descriptor *to, const struct jpeg_dec
     to->group_sets = divide_up(groups, DECODE_TILE_BLOCKS / JPEG_GROUP_BLOCKS);
 }
 
-static void describe_image(struct decode_descriptor *to, const struct jpeg_decode_image *image,
-                           uint32_t span_threads)
+static void describe_image(struct decode_descriptor *to, const struct jpeg_decode_image *image)
 {
     const struct jpeg_frame *frame = image->frame;
     assert(takes(frame, image->file_bytes, image->eighths));
@@ -314,35 +320,23 @@ static void describe_image(struct decode_descriptor *to, const struct jpeg_decod
         return;
     }
     to->data = image->file + frame->scans[0].at - to->skip;
-    to->spans = divide_up(to->subs_max, span_threads - DECODE_HALO);
 }
 
-size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count, void *descriptors,
-                            size_t bytes, struct jpeg_decode_batch *batch)
+/* Divides the images among blocks of threads. */
+static void count_blocks(const struct parts *parts, struct jpeg_decode_batch *batch)
 {
-    static uint8_t nothing[1];
-    struct parts parts;
     uint32_t totals[DECODE_KINDS] = {0};
-    size_t needed = parts_of(descriptors ? descriptors : nothing, count, &parts);
-    if (needed > bytes)
-        return needed;
-    memset(batch, 0, sizeof *batch);
-    batch->image_count = (uint32_t)count;
-    batch->span_threads = SPAN_THREADS;
-    for (size_t i = 0; i < count; i++) {
-        struct decode_descriptor *image = &parts.images[i];
-        describe_image(image, &images[i], batch->span_threads);
-        if (!images[i].coefficients)
-            choose_tables(image, images[i].frame, parts.sets, &batch->table_set_count);
-        batch->has_restarts |= image->segments > 1;
-        if (image->sub_words > batch->sub_words)
-            batch->sub_words = image->sub_words;
+    bool longer = batch->sub_words > DECODE_SUB_WORDS;
+    batch->span_threads = longer ? SPAN_THREADS_LONG : SPAN_THREADS;
+    for (uint32_t i = 0; i < batch->image_count; i++) {
+        struct decode_descriptor *image = &parts->images[i];
+        image->spans = divide_up(image->subs_max, batch->span_threads - DECODE_HALO);
         const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, image->tiles,
                                                image->group_sets, image->bands};
         for (int kind = 0; kind < DECODE_KINDS; kind++) {
-            parts.starts[kind][i] = totals[kind];
+            parts->starts[kind][i] = totals[kind];
             totals[kind] += blocks[kind];
-            parts.starts[kind][i + 1] = totals[kind];
+            parts->starts[kind][i + 1] = totals[kind];
         }
     }
     batch->chunks = totals[DECODE_CHUNKS];
@@ -350,6 +344,28 @@ size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count
     batch->tiles = totals[DECODE_TILES];
     batch->group_sets = totals[DECODE_GROUP_SETS];
     batch->bands = totals[DECODE_BANDS];
+}
+
+size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count, void *descriptors,
+                            size_t bytes, struct jpeg_decode_batch *batch)
+{
+    static uint8_t nothing[1];
+    struct parts parts;
+    size_t needed = parts_of(descriptors ? descriptors : nothing, count, &parts);
+    if (needed > bytes)
+        return needed;
+    memset(batch, 0, sizeof *batch);
+    batch->image_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        struct decode_descriptor *image = &parts.images[i];
+        describe_image(image, &images[i]);
+        if (!images[i].coefficients)
+            choose_tables(image, images[i].frame, parts.sets, &batch->table_set_count);
+        batch->has_restarts |= image->segments > 1;
+        if (image->sub_words > batch->sub_words)
+            batch->sub_words = image->sub_words;
+    }
+    count_blocks(&parts, batch);
     return needed;
 }
 

@@ -227,19 +227,6 @@ SIMT uint32_t list_place(bool flag, uint32_t *count)
     return warp_read(first, 0) + (uint32_t)count_bits(mask & ((1u << lane_index()) - 1));
 }
 
-/* The words that load_span copies, at most. */
-DEVICE uint32_t span_words(uint32_t threads, uint32_t sub_words)
-{
-    return threads * sub_words + DECODE_WARM_UP_WORDS + 8;
-}
-
-/* Bytes of dynamic shared memory of `synchronise`. sub_words: the most of all images. */
-static size_t span_shared(uint32_t threads, uint32_t sub_words)
-{
-    return tables_bytes() +
-           (span_words(threads, sub_words) + 5 * (size_t)threads) * sizeof(uint32_t);
-}
-
 /* The span that a block of threads decodes. */
 struct span {
     const struct decode_descriptor *image;
@@ -280,7 +267,7 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
     span->active = span->sub_index >= 0 && span->sub_index < (int32_t)span->subs;
     span->own = span->active && thread_index() >= DECODE_HALO;
     span->words = shared + 2 * DECODE_SINGLE_WORDS;
-    span->states = span->words + span_words(threads, span->image->sub_words);
+    span->states = span->words + DECODE_SPAN_WORDS(threads, span->image->sub_words);
     span->list = span->states + threads;
     span->entries = span->list + threads;
     span->starts = span->entries + threads;
@@ -610,8 +597,8 @@ int decode_launch_huffman(const struct jpeg_decode_batch *batch, const struct de
                           struct CUstream_st *stream)
 {
     uint32_t threads = batch->span_threads;
-    size_t shared = span_shared(threads, batch->sub_words);
-    int status = (int)ALLOW_SHARED(synchronise, span_shared(threads, DECODE_SUB_WORDS_LONG));
+    size_t shared = DECODE_SPAN_BYTES((size_t)threads, batch->sub_words);
+    int status = (int)ALLOW_SHARED(synchronise, DECODE_SPAN_BYTES_MAX);
     if (status == 0)
         status = (int)LAUNCH(synchronise, threads, batch->spans, shared, stream, *args);
     if (status == 0)

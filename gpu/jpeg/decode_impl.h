@@ -67,6 +67,12 @@
 /* The Huffman tables of an image: DC and AC of Y, DC and AC of Cb and Cr. */
 #define DECODE_TABLES 4
 #define DECODE_SINGLE_WORDS (DECODE_TABLES * DECODE_LOOKUP)
+/* Shared memory of a block of `synchronise`, in bytes, at most: tables, words, and 5 arrays. */
+#define DECODE_SPAN_WORDS(threads, sub_words) ((threads) * (sub_words) + DECODE_WARM_UP_WORDS + 8)
+#define DECODE_SPAN_BYTES(threads, sub_words)                                                      \
+    ((2 * DECODE_SINGLE_WORDS + DECODE_SPAN_WORDS(threads, sub_words) + 5 * (threads)) *           \
+     sizeof(uint32_t))
+#define DECODE_SPAN_BYTES_MAX (64 << 10)
 #define DECODE_SET_WORDS (2 * DECODE_SINGLE_WORDS + DECODE_TABLES * DECODE_LONG_MAX)
 
 /* The 8 x 8 blocks of a tile, at most; each has a thread. */
