@@ -358,10 +358,12 @@ static __global__ void __launch_bounds__((Y_WARPS * WARP), Source::BLOCKS)
 
 /* ---- launching ---- */
 
-/* The chunks of a place. */
-static int y_chunks(const resample_args &a, double scale)
+/* The chunks of a place, at most. Those of packed rows start at a multiple of
+ * RESAMPLE_PACKED_ROWS. */
+static int y_chunks(const resample_args &a, double scale, bool packed)
 {
-    return ((int)ceil(scale * (ROWS - 1)) + a.reach + CHUNK) / CHUNK;
+    int before = packed ? RESAMPLE_PACKED_ROWS - 1 : 0;
+    return ((int)ceil(scale * (ROWS - 1)) + a.reach + before + CHUNK) / CHUNK;
 }
 
 /* How long the pass takes in all, in the time of a chunk. */
@@ -369,17 +371,17 @@ static double y_work(const struct pass_call &call)
 {
     double places = (double)call.to.width * call.to.channels * call.to.height;
     resample_args args = resample_args_of(call, call.to.height);
-    return places * (y_chunks(args, resample_of(call)->scale) + 1);
+    return places * (y_chunks(args, resample_of(call)->scale, resample_of(call)->packed) + 1);
 }
 
 /* The places per warp with which a launch ends first. blocks: that run at the same time. A block
- * takes about as long to start as for 13 chunks. */
+ * takes about as long to start as for 8 chunks. */
 template <typename Source>
 static int y_strip(const resample_args &a, unsigned blocks, double scale, unsigned down)
 {
     constexpr double start = 8;
     constexpr unsigned across = Y_WARPS * Source::BYTES;
-    int chunks = y_chunks(a, scale), best = 1;
+    int chunks = y_chunks(a, scale, Source::PACKED), best = 1;
     unsigned columns = ((unsigned)a.width + across - 1) / across;
     double least = INFINITY;
     for (unsigned strip = 1; strip <= columns && chunks <= CHUNKS; strip++) {

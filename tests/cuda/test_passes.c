@@ -339,12 +339,13 @@ static const struct {
     uint32_t width, height, to_width, to_height;
     const char *filter;
 } resizes[] = {
-    {1500, 150, 193, 20, "lanczos3"}, {1024, 300, 512, 150, "bicubic"},
-    {900, 40, 880, 39, "box"},        {4000, 17, 9, 1, "lanczos3"},
-    {9, 4000, 5, 3, "lanczos3"},      {3, 2000, 2, 70, "box"},
-    {16384, 3, 130, 2, "bilinear"},   {2, 16384, 1, 17, "bicubic"},
-    {40, 30, 700, 310, "lanczos3"},   {16384, 1, 1, 1, "lanczos3"},
-    {700, 130, 1400, 130, "bicubic"}, {2100, 9, 300, 9, "lanczos3"},
+    {1500, 150, 193, 20, "lanczos3"},  {1024, 300, 512, 150, "bicubic"},
+    {900, 40, 880, 39, "box"},         {4000, 17, 9, 1, "lanczos3"},
+    {9, 4000, 5, 3, "lanczos3"},       {3, 2000, 2, 70, "box"},
+    {16384, 3, 130, 2, "bilinear"},    {2, 16384, 1, 17, "bicubic"},
+    {40, 30, 700, 310, "lanczos3"},    {16384, 1, 1, 1, "lanczos3"},
+    {700, 130, 1400, 130, "bicubic"},  {2100, 9, 300, 9, "lanczos3"},
+    {251, 4000, 250, 167, "lanczos3"}, {701, 2420, 700, 100, "lanczos3"},
 };
 
 TEST(test_resizes_by_any_ratio_cuda)
