@@ -385,22 +385,27 @@ static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
 
 /* ---- the launches ---- */
 
+void cuda_codec_forget(struct cuda_slot *slot)
+{
+    struct cuda_codec *codec = &slot->codec;
+    codec->scans_at = codec->decoder_at = codec->png_decoder_at = NULL;
+    codec->long_parts = codec->image_count = codec->images_left = 0;
+    for (size_t i = 0; i < CUDA_ENCODERS; i++)
+        codec->encoders[i].at = NULL;
+}
+
 cudaError_t cuda_codec_describe(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     codec->next = codec->host;
-    codec->scans_at = codec->decoder_at = codec->png_decoder_at = NULL;
-    codec->long_parts = codec->image_count = codec->images_left = 0;
+    cuda_codec_forget(slot);
     cudaError_t result = describe_decoders(slot);
-    for (size_t i = 0; i < CUDA_ENCODERS; i++) {
-        codec->encoders[i].at = NULL;
-        if (result == cudaSuccess && slot->queue != QUEUE_SCANS)
-            result = describe_encoder(slot, i);
-    }
+    for (size_t i = 0; i < CUDA_ENCODERS && slot->queue != QUEUE_SCANS; i++)
+        result = result ? result : describe_encoder(slot, i);
     if (result == cudaSuccess)
         codec->long_parts = codec->png_decoder_at ? 2 : codec->image_count > 0 ? 1 : 0;
     else
-        codec->image_count = codec->images_left = 0;
+        cuda_codec_forget(slot);
     return result;
 }
 

@@ -291,6 +291,7 @@ static enum cuda_queue next_queue(const struct cuda_device *device)
 struct batch_size {
     size_t tasks, images, description_bytes, scans_bytes;
     uint64_t pixels;
+    bool alone; /* a task must be alone */
 };
 
 static struct batch_size with_task(struct batch_size size, const struct engine_task *task)
@@ -300,6 +301,7 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     size.description_bytes += task->description_bytes;
     size.scans_bytes += task->scans_bytes;
     size.pixels += pixels_of(task);
+    size.alone |= task->alone;
     return size;
 }
 
@@ -312,6 +314,8 @@ static bool is_allowed(const struct cuda_device *device, enum cuda_queue queue,
         device->scanning > LONG_STREAMS ? BATCH_PIXELS_SCANS : BATCH_PIXELS_LIGHT;
     if (size.tasks == 1)
         return true;
+    if (size.alone)
+        return false;
     if (queue == QUEUE_SCANS)
         return size.tasks <= share && size.tasks <= SCANS_TASKS_MAX &&
                size.scans_bytes <= LONG_ROOM_BYTES;

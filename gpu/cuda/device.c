@@ -129,6 +129,8 @@ static cudaError_t long_slots_open(struct cuda_device *device)
     for (uint32_t s = 0; s < LONG_STREAMS && result == cudaSuccess; s++) {
         result = slot_open(device, &slots[s], lowest);
         result = result ? result : cuda_codec_open(&slots[s], LONG_CODEC_BYTES);
+        if (result != cudaSuccess)
+            break;
         slots[s].codec.bytes = LONG_ROOM_BYTES;
         slots[s].codec.ended = (uint32_t *)(slots[s].codec.host + LONG_ROOM_BYTES);
     }

@@ -321,6 +321,8 @@ void cuda_codec_close(struct cuda_slot *slot);
 /* Writes the descriptions of all launches for the slot's tasks that have no error. cuda_upload then
  * uploads them. */
 cudaError_t cuda_codec_describe(struct cuda_slot *slot) MUST_CHECK;
+/* Drops the described launches: the functions below then do nothing. */
+void cuda_codec_forget(struct cuda_slot *slot);
 /* Enqueue the described launches, to be called in this order: the next part of a decoder that takes
  * long, if there is one; decoding to pixels; encoding. A task may have failed after it was
  * described, so that its buffers contain any bytes: the kernels are safe with any bytes. */

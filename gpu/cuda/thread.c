@@ -68,8 +68,8 @@ static uint64_t scans_interval_ns(const struct cuda_device *device)
  * wait ends at the time for the next query of the streams. false: the thread must return. */
 static bool take_events(struct cuda_device *device, struct events *events)
 {
-    uint64_t until_ns =
-        clock_now_ns() + (device->decoding > 0 ? scans_interval_ns(device) : DEVICE_POLL_NS);
+    uint64_t until_ns = device->decoding > 0 ? device->scans_polled_ns + scans_interval_ns(device)
+                                             : clock_now_ns() + DEVICE_POLL_NS;
     struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
     int waited = 0;
     list_init(&events->submitted);

@@ -27,7 +27,11 @@ static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, 
 {
     cudaError_t result =
         CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, slot->stream));
-    return task ? cuda_note_task(slot, task, result) : cuda_note_tasks(slot, result);
+    if (task)
+        return cuda_note_task(slot, task, result);
+    if (result != cudaSuccess)
+        cuda_codec_forget(slot); /* the device still has the description of an earlier batch */
+    return cuda_note_tasks(slot, result);
 }
 
 /* Copies a large piece, or adds a small one to the list. */

@@ -76,8 +76,8 @@ SIMT uint32_t await_progress(const struct scan_job *job, uint32_t blocks)
     }
 }
 
-/* Whether the image needs no more scans: another scan has failed, or the host has no use for the
- * image. progressive.c puts the image's verdict after the progress of its scans. */
+/* Whether the image needs no more scans, because one has failed. progressive.c puts the image's
+ * verdict after the progress of its scans. */
 SIMT bool is_stopped(const struct scan_job *job)
 {
     return warp_any(peek_word(job->progress + JPEG_FRAME_SCANS_MAX) != JPEG_SCANS_COMPLETE);

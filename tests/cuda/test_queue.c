@@ -314,6 +314,23 @@ TEST(test_progressive_and_other_files_do_not_wait_for_each_other)
     assert_int_equal(take_all(QUEUE_SCANS), 20);
 }
 
+/* Before and after its scans are decoded, a progressive file that must be alone shares no batch. */
+TEST(test_a_progressive_file_that_must_be_alone)
+{
+    open_device(1);
+    add_many(2 * LONG_STREAMS, true, 300, 200);
+    queued[4].task.alone = true;
+    do
+        assert_true(take() > 0);
+    while (list_first(&taken->tasks) != &queued[4].task.node);
+    assert_int_equal(taken->tasks.length, 1);
+    open_device(1);
+    add_many(9, false, 256, 256);
+    queued[4].task.alone = true;
+    for (unsigned i = 0; i < 3; i++, slots[0].state = SLOT_FREE, list_init(&slots[0].tasks))
+        assert_int_equal(take(), i == 1 ? 1 : 4);
+}
+
 /* Each of them can also start if it is not the oldest. */
 TEST(test_progressive_and_other_files_take_turns)
 {
