@@ -187,18 +187,25 @@ static void open_chain(struct chain_strips *chain, const struct resample_kernels
               bands + band_bytes(to->width, groups_max(across->reach)));
 }
 
+/* The rows of a result that are made between two looks at the deadline: one strip of a source of
+ * few rows may give thousands. */
+#define ROWS_PER_LOOK 64
+
 /* Computes the rows of the result whose windows end before the quad `end`. */
 static void sum_ready_rows(struct chain_strips *chain, uint32_t end)
 {
     const struct strip_band *band = &chain->y_band;
     const struct image *to = &chain->y->to;
-    uint32_t first = chain->done, ready = first;
+    uint32_t ready = chain->done;
     while (ready < band->outputs && (uint32_t)band->starts[ready] + band->groups <= end)
         ready++;
-    chain->kernels->sum_quads(band, first, ready, &chain->ring, to);
-    for (uint32_t y = first; y < ready && chain->down->divide; y++)
-        chain->kernels->divide_row(to->pixels + y * to->stride, to->width);
-    chain->done = ready;
+    while (chain->done < ready && !pass_is_late(chain->x->pass)) {
+        uint32_t next = ready - chain->done < ROWS_PER_LOOK ? ready : chain->done + ROWS_PER_LOOK;
+        chain->kernels->sum_quads(band, chain->done, next, &chain->ring, to);
+        for (uint32_t y = chain->done; y < next && chain->down->divide; y++)
+            chain->kernels->divide_row(to->pixels + y * to->stride, to->width);
+        chain->done = next;
+    }
 }
 
 /* Writes the rows of a quad of the source that are needed. */
@@ -305,7 +312,8 @@ static bool same_source(const struct pass_call *a, const struct pass_call *b)
     const struct resample *one = (const struct resample *)a->pass->params;
     const struct resample *other = (const struct resample *)b->pass->params;
     return a->from.pixels == b->from.pixels && a->from.width == b->from.width &&
-           a->from.height == b->from.height && one->premultiply == other->premultiply;
+           a->from.height == b->from.height && a->from.stride == b->from.stride &&
+           a->from.channels == b->from.channels && one->premultiply == other->premultiply;
 }
 
 /* Whether the result of y would overwrite the source of x: the images of a chain share memory. */

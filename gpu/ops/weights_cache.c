@@ -1,5 +1,6 @@
 #include "gpu/ops/weights_cache.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ bool weights_cache_get(const struct weights_key *key, void *to, size_t bytes)
     pthread_mutex_lock(&cache.lock);
     struct entry *entry = find(key);
     if (entry) {
+        assert(bytes == entry->bytes);
         entry->used = ++cache.uses;
         memcpy(to, entry->table, bytes);
     }
