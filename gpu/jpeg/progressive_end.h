@@ -10,7 +10,7 @@
 #include "gpu/jpeg/progressive_impl.h"
 #include "gpu/simt/simt.h"
 
-/* Every warp calls this at the end of its scan, whatever the verdict is. */
+/* Every warp calls this at the end of its scan, even if the image is declined. */
 SIMT void end_scan(const struct progressive_image *image)
 {
     fence_device();

@@ -283,7 +283,8 @@ AVX2 static void sum_quads(const struct strip_band *band, uint32_t first, uint32
                        bytes - at);
 }
 
-/* Makes a quad of STRIP_LOAD bytes of four rows, of which `left` exist. */
+/* Loads STRIP_LOAD bytes of each of four rows, and interleaves them to a quad. If only `left` bytes
+ * of the rows are left, the others are 0. */
 AVX2_ALWAYS void load_quad(const uint8_t *const rows[STRIP_GROUP], size_t left, bool multiply,
                            __m256i quad[2])
 {

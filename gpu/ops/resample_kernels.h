@@ -36,7 +36,7 @@ struct strip_band {
 /* The most bytes of the digits of a weight. */
 #define STRIP_WEIGHT_BYTES_MAX 4
 
-/* Successive quads, of which the last `count` are kept: quad q is at q % count. */
+/* A ring with room for `count` quads: quad q is at q % count, and replaces quad q - count. */
 struct strip_ring {
     uint8_t *quads;
     uint32_t count;

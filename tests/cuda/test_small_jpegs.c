@@ -195,7 +195,7 @@ TEST(test_large_images_share_no_launch)
     jobs_file_clear(&mixed[1]);
 }
 
-/* Passes that can run jointly share launches whatever the size of their images is. */
+/* Passes that can run jointly share launches, even if their images are large. */
 TEST(test_large_images_are_resized_together)
 {
     static const char *const lists[] = {"[{'op':'resize','width':12}]"};
