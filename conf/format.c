@@ -1,8 +1,11 @@
 #include "conf/format.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "conf/text.h"
 
 const struct format formats[FORMAT_COUNT] = {
 #define FORMAT(id, ...) {.name = #id, __VA_ARGS__},
@@ -62,18 +65,29 @@ const struct format *format_of_path(const char *path)
     return dot ? format_by_suffix(dot + 1) : NULL;
 }
 
-const char *format_foreign_suffix(const char *path)
+/* "gif", "jp2" and "xyz" look like formats; "v2", "2024" and "small" do not. */
+static bool looks_like_format(const char *suffix)
 {
-    static const char *const foreign[] = {".bmp", ".gif", ".heic", ".heif", ".ico", ".jp2",
-                                          ".jxl", ".pbm", ".pdf",  ".pgm",  ".pnm", ".ppm",
-                                          ".psd", ".svg", ".tga",  ".tif",  ".tiff"};
-    const char *dot = dot_of(path);
-    if (!dot || format_by_suffix(dot + 1))
+    size_t length = strspn(suffix, "abcdefghijklmnopqrstuvwxyz0123456789");
+    return !suffix[length] && (length == 3 || length == 4) && strcspn(suffix, "0123456789") >= 2;
+}
+
+const char *format_wrong_suffix(const char *path, const char **near)
+{
+    const char *words[FORMAT_SUFFIXES_MAX], *dot = dot_of(path);
+    char suffix[8];
+    size_t count = 0, length = 0;
+    *near = NULL;
+    if (!dot || format_by_suffix(dot + 1) || strlen(dot + 1) >= sizeof suffix)
         return NULL;
-    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-        if (strcasecmp(dot, foreign[i]) == 0)
-            return dot;
-    return NULL;
+    do
+        suffix[length] = (char)tolower((unsigned char)dot[1 + length]);
+    while (suffix[length++]);
+    for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++)
+        for (const char *const *word = format->suffixes; *word; word++)
+            words[count++] = *word;
+    *near = text_nearest(suffix, words, count);
+    return *near || looks_like_format(suffix) ? dot : NULL;
 }
 
 const char *format_title(const struct format *format)
@@ -108,7 +122,7 @@ int format_default(const struct format *format, enum encoder_parameter parameter
 const char *format_list(enum format_field field, unsigned taking, const char *item,
                         const char *last, char text[FORMAT_LIST_BYTES])
 {
-    const char *words[FORMAT_COUNT * (sizeof formats->suffixes / sizeof *formats->suffixes)];
+    const char *words[FORMAT_SUFFIXES_MAX];
     size_t count = 0, used = 0;
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
         const char *noun = field == FORMAT_TITLES ? format_title(format) : format->noun;

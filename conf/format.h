@@ -79,9 +79,11 @@ const struct format *format_by_name(const char *name);
 const struct format *format_by_suffix(const char *suffix);
 /* The format of a path's suffix; NULL if there is none. */
 const struct format *format_of_path(const char *path);
-/* The suffix of a path, with its dot, if it belongs to an image format that gpuimgd does not write
- * (".gif"); otherwise NULL. Other suffixes ("cat", "cat.v2") say nothing about the format. */
-const char *format_foreign_suffix(const char *path);
+/* The suffix of a path, with its dot, if it looks like one of an image format that gpuimgd does not
+ * write: 3 or 4 letters (".gif", ".xyz"), of which the last two may be digits, or almost a known
+ * suffix (".pgn"); otherwise NULL. Other suffixes ("cat", "cat.v2") say nothing about the format.
+ * *near: the suffix that may be meant, without a dot, or NULL. */
+const char *format_wrong_suffix(const char *path, const char **near);
 
 const char *format_title(const struct format *format); /* the noun without its article */
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
@@ -91,6 +93,9 @@ const char *parameter_text(enum encoder_parameter parameter, int value,
                            char text[PARAMETER_TEXT_BYTES]);
 /* Returns the default of a parameter of this format's encoder. */
 int format_default(const struct format *format, enum encoder_parameter parameter);
+
+/* Suffixes of all formats. */
+#define FORMAT_SUFFIXES_MAX (FORMAT_COUNT * sizeof formats->suffixes / sizeof *formats->suffixes)
 
 enum format_field {
     FORMAT_NAMES,    /* jpeg */

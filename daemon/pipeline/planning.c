@@ -77,11 +77,16 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
     const struct job_output *output = &run->job.outputs[index];
     char url[JOB_URL_BYTES_MAX + 1];
     const char *path = name_with_suffix(&output->place, url);
-    const char *other = path ? format_foreign_suffix(path) : NULL;
+    const char *near = NULL, *other = path ? format_wrong_suffix(path, &near) : NULL;
     const struct format *meant = path ? format_of_path(path) : NULL;
     const struct format *asked = output->format ? format_by_name(output->format) : NULL;
     char text[40], known[FORMAT_LIST_BYTES], shown[64];
     const char *name = output_name(run, index, text);
+    if (!output->format && other && near)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s \"%.100s\" ends in %s, which is not an output format; did you mean "
+                         ".%s? Otherwise set a format",
+                         name, path, other, near);
     if (!output->format && other)
         return error_set(error, STATUS_BAD_JOB,
                          "%s \"%.100s\" ends in %s, which is not an output format; use the suffix "

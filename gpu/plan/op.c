@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "conf/mask.h"
+#include "conf/op_hints.h"
 #include "conf/text.h"
 
 #define OP_PARAMS_MAX 12
@@ -75,7 +76,8 @@ static enum status unknown_name(const struct op_item *item, const char *name, st
     assert(op_count < OPS_MAX);
     for (size_t i = 0; i < op_count; i++)
         names[i] = op_table[i]->name;
-    suggest(text, sizeof(text), name, names, op_count, "it must be ");
+    if (!op_hint_find(name, text))
+        suggest(text, sizeof(text), name, names, op_count, "it must be ");
     return error_set(error, STATUS_UNKNOWN_OP, "%s: no operation is named \"%s\"; %s",
                      say_place(item, place), mask_copy(shown, sizeof shown, name), text);
 }

@@ -221,6 +221,22 @@ TEST(test_bad_keys)
     RUN_BAD(jobs);
 }
 
+TEST(mistaken_names_get_hints)
+{
+    static const struct bad jobs[] = {
+        {"{'input':'good.jpg','output':'cl.xyz'}", "bad_job",
+         "output \"cl.xyz\" ends in .xyz, which is not an output format; use the suffix .jpg, "},
+        {"{'input':'good.jpg','output':'o.x.pgn'}", "bad_job",
+         "output \"o.x.pgn\" ends in .pgn, which is not an output format; did you mean .png? "
+         "Otherwise set a format"},
+        {"{'input':'good.jpg','output':'x.png','ops':['watermark']}", "unknown_op",
+         "no operation is named \"watermark\"; did you mean \"composite\"?"},
+        {"{'input':'good.jpg','output':'x.png','ops':[{'op':'thumbnail','width':64}]}",
+         "unknown_op", "ops[0]: no operation is named \"thumbnail\"; did you mean \"resize\"?"},
+    };
+    RUN_BAD(jobs);
+}
+
 TEST(test_bad_colors)
 {
     static const struct bad jobs[] = {

@@ -33,6 +33,12 @@ TEST(test_wrong_arguments)
     ctl_expect(w, 64, "ctl status here $at", "takes no operand, but got \"here\"", NULL);
     ctl_expect(w, 64, "ctl submit $at -o x", "FILE is missing", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png", "--out is missing", NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o o.x.pgn",
+               "which ends in .pgn; did you mean .png? "
+               "A folder's name ends in /",
+               NULL);
+    ctl_expect(w, 64, "ctl submit $at in/one.png -o cl.xyz",
+               "which ends in .xyz; it must end in jpg,", "or in / if it is a folder", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x.gif", "ends in .gif; it must end in jpg",
                NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --format gif",
@@ -73,6 +79,8 @@ TEST(test_ops)
 {
 #define OPS "ctl submit $at in/one.png -o x --ops "
     ctl_expect(w, 64, OPS "gryscale", "no operation \"gryscale\"; did you mean grayscale?", NULL);
+    ctl_expect(w, 64, OPS "blur", "operation \"blur\"; did you mean \"gaussian\"?", NULL);
+    ctl_expect(w, 64, OPS "autoorient", "unless the job has \"orient\": false", NULL);
     ctl_expect(w, 64, OPS "width=5", "\"width=5\" has no operation before it", NULL);
     ctl_expect(w, 64, OPS "resize:5", "\"5\" of resize is not a parameter", NULL);
     ctl_expect(w, 64, OPS "resize:width=5,width=6", "resize has width twice", NULL);

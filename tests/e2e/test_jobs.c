@@ -277,7 +277,7 @@ TEST(test_output_formats)
     result = check_answer(w, "{'input':'c9.png','outputs':["
                              "{'output':{'path':'x.jpeg','format':'jpg','quality':50}},"
                              "{'output':{'path':'x.bin','format':'jpg'}},"
-                             "{'output':{'path':'y.bin','compression':1}}]}");
+                             "{'output':{'path':'y.v2','compression':1}}]}");
     for (int i = 0; i < 3; i++) {
         const char *place = text_of("outputs.%d.format", i);
         assert_string_equal(json_text(result, place), i < 2 ? "jpeg" : "png");

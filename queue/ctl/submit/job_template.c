@@ -203,10 +203,18 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
         out += length + 1;
     }
     text_copy_url(name, sizeof name, out); /* the suffix is before the query of a URL */
-    const char *suffixed = is_url ? name : out, *foreign = format_foreign_suffix(suffixed);
-    if (foreign && !formatted)
-        ctl_usage(ctl, "--out is \"%s\", which ends in %s; it must end in %s", suffixed, foreign,
-                  format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
+    const char *suffixed = is_url ? name : out, *near;
+    const char *wrong = format_wrong_suffix(suffixed, &near);
+    if (wrong && !formatted && near)
+        ctl_usage(ctl,
+                  "--out is \"%s\", which ends in %s; did you mean .%s? A folder's name ends in "
+                  "/",
+                  suffixed, wrong, near);
+    if (wrong && !formatted)
+        ctl_usage(ctl,
+                  "--out is \"%s\", which ends in %s; it must end in %s, or in / if it is a "
+                  "folder",
+                  suffixed, wrong, format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
     bool folder = !pattern_varies(out) && !format_by_suffix(source_suffix(suffixed)) &&
                   !(is_url && strchr(out, '?'));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";

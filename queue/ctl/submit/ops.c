@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/op_hints.h"
 #include "conf/text.h"
 #include "queue/job/json.h"
 
@@ -22,6 +23,9 @@ static bool check_name(const char *name, struct error *error)
     for (size_t i = 0; i < ops_count; i++)
         if (strcmp(ops_names[i], name) == 0)
             return true;
+    char hint[OP_HINT_BYTES];
+    if (op_hint_find(name, hint))
+        return error_fail(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"; %s", name, hint);
     const char *near = text_nearest(name, ops_names, ops_count);
     return error_fail(error, STATUS_UNKNOWN_OP, "there is no operation \"%s\"%s%s%s", name,
                       near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

@@ -26,26 +26,57 @@ TEST(test_names)
 TEST(test_suffixes)
 {
     static const struct {
-        const char *path, *name, *foreign;
+        const char *path, *name, *wrong, *near;
     } cases[] = {
-        {"a.jpg", "jpeg", NULL},        {"a.jpeg", "jpeg", NULL},   {"a.png", "png", NULL},
-        {"x/y.z/B.JPG", "jpeg", NULL},  {"b.JpEg", "jpeg", NULL},   {"b.PNG", "png", NULL},
-        {"a.png.jpg", "jpeg", NULL},    {"a.gif", NULL, ".gif"},    {"jpg", NULL, NULL},
-        {"a.jpg/b", NULL, NULL},        {"", NULL, NULL},           {"a.jpg.", NULL, NULL},
-        {".png", "png", NULL},          {"x/b.TIFF", NULL, ".TIFF"}, {"b.gif.png", "png", NULL},
-        {"b.png.gif", NULL, ".gif"},    {"a.gif/b", NULL, NULL},    {"cat.v2", NULL, NULL},
+        {"a.jpg", "jpeg", NULL, NULL},
+        {"a.jpeg", "jpeg", NULL, NULL},
+        {"a.png", "png", NULL, NULL},
+        {"x/y.z/B.JPG", "jpeg", NULL, NULL},
+        {"b.JpEg", "jpeg", NULL, NULL},
+        {"b.PNG", "png", NULL, NULL},
+        {"a.png.jpg", "jpeg", NULL, NULL},
+        {"a.gif", NULL, ".gif", NULL},
+        {"jpg", NULL, NULL, NULL},
+        {"a.jpg/b", NULL, NULL, NULL},
+        {"", NULL, NULL, NULL},
+        {"a.jpg.", NULL, NULL, NULL},
+        {".png", "png", NULL, NULL},
+        {"x/b.TIFF", NULL, ".TIFF", NULL},
+        {"b.gif.png", "png", NULL, NULL},
+        {"b.png.gif", NULL, ".gif", NULL},
+        {"a.gif/b", NULL, NULL, NULL},
+        {"cat.v2", NULL, NULL, NULL},
+        {"cl.xyz", NULL, ".xyz", NULL},
+        {"a.heic", NULL, ".heic", NULL},
+        {"a.jp2", NULL, ".jp2", "jpg"},
+        {"o.x.pgn", NULL, ".pgn", "png"},
+        {"a.JGP", NULL, ".JGP", "jpg"},
+        {"a.jpge", NULL, ".jpge", "jpg"},
+        {"a.webpp", NULL, ".webpp", "webp"},
+        {"a.web", NULL, ".web", "webp"},
+        {"a.pn", NULL, ".pn", "png"},
+        {"cat.2024", NULL, NULL, NULL},
+        {"cat.small", NULL, NULL, NULL},
+        {"cat.v10", NULL, NULL, NULL},
+        {"cat.", NULL, NULL, NULL},
+        {"..", NULL, NULL, NULL},
+        {"a.j", NULL, NULL, NULL},
+        {"a.b\xc3\xbc", NULL, NULL, NULL},
+        {"a. png", NULL, ". png", "png"},
+        {"a.mp4", NULL, ".mp4", NULL},
+        {"a.png%00", NULL, NULL, NULL},
+        {"a.longer_than_any", NULL, NULL, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct format *format = format_of_path(cases[i].path);
-        const char *foreign = format_foreign_suffix(cases[i].path);
+        const char *near, *wrong = format_wrong_suffix(cases[i].path, &near);
         if (cases[i].name)
             assert_ptr_equal(format, format_by_name(cases[i].name));
         else
             assert_null(format);
-        if (cases[i].foreign)
-            assert_string_equal(foreign, cases[i].foreign);
-        else
-            assert_null(foreign);
+        if (!wrong != !cases[i].wrong || (wrong && strcmp(wrong, cases[i].wrong) != 0) ||
+            !near != !cases[i].near || (near && strcmp(near, cases[i].near) != 0))
+            fail_msg("%s: %s, %s", cases[i].path, wrong ? wrong : "right", near ? near : "none");
     }
     assert_ptr_equal(format_by_suffix("JPG"), &formats[FORMAT_jpeg]);
     assert_null(format_by_suffix(".jpg"));

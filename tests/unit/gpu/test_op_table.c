@@ -4,6 +4,7 @@
  */
 #include "tests/fixtures/gpu/gpu_run.h"
 
+#include "conf/op_hints.h"
 #include "gpu/plan/op.h"
 #include "tests/fixtures/gpu/overlay.h"
 
@@ -301,6 +302,36 @@ TEST(test_bytes)
         op_list_free(ops);
         free(text);
     }
+}
+
+/* Each hint leads to an operation, from a name that is none and is in one row only. */
+TEST(hints_lead_to_operations)
+{
+    char hint[OP_HINT_BYTES];
+    for (size_t i = 0; i < op_hint_count; i++) {
+        const char *operation = op_hints[i].operation;
+        if (operation)
+            assert_non_null(op_find(operation));
+        for (const char *at = op_hints[i].names; *at;) {
+            size_t length = strcspn(at, " ");
+            char *name = strndup(at, length);
+            assert_non_null(name);
+            assert_null(op_find(name));
+            assert_true(op_hint_find(name, hint));
+            if (!strstr(hint, operation ? operation : op_hints[i].text))
+                fail_msg("%s: %s", name, hint);
+            free(name);
+            at += length + strspn(at + length, " ");
+        }
+    }
+    assert_true(op_hint_find("Gaussian_Blur", hint));
+    assert_string_equal(hint, "did you mean \"gaussian\"?");
+    static const char *const unknown[] = {"",      " ",
+                                          "_",     "blu",
+                                          "blurs", "blur gaussblur",
+                                          "xyz",   "sharpen sharpen sharpen sharpen sharpen"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        assert_false(op_hint_find(unknown[i], hint));
 }
 
 TEST(test_texts)
