@@ -22,6 +22,12 @@
 #define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX + JOB_OUTPUTS_MAX * JOB_OPS_MAX * OP_BYTES_MORE)
 #define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
+/* The label of the client that pushed a job. */
+#define JOB_TAG_BYTES_MAX 64
+/* A traceparent of version 00 has 55 bytes. Programs must be able to pass on 512 bytes of
+ * tracestate (W3C Trace Context, 3.3.1.5). */
+#define JOB_TRACEPARENT_BYTES_MAX 128
+#define JOB_TRACESTATE_BYTES_MAX  512
 /* Priorities are one digit, 0 to 9: the lists NS:jobs:0 to NS:jobs:9. */
 #define JOB_PRIORITIES 10
 #define JOB_OPS_MAX 32

@@ -539,6 +539,7 @@ static enum exit_status open_parts(struct daemon *daemon)
         .files = &daemon->files,
         .fetcher = daemon->fetcher,
         .totals = monitor_totals(daemon->monitor),
+        .tags = monitor_tags(daemon->monitor),
         .trace = daemon->trace,
         .daemon = daemon->name,
         .ahead_max = daemon->host.ahead,

@@ -225,6 +225,11 @@ struct metrics_totals *monitor_totals(struct monitor *monitor)
     return &monitor->snapshot.totals;
 }
 
+struct tags *monitor_tags(struct monitor *monitor)
+{
+    return &monitor->snapshot.tags;
+}
+
 void monitor_reload(struct monitor *monitor)
 {
     uint64_t interval_ms = (uint64_t)(monitor->options->stats_interval_s * 1e3);

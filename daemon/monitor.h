@@ -20,6 +20,7 @@ struct monitor *monitor_open(uv_loop_t *loop, const struct options *options, con
                              struct error *error) MUST_CHECK;
 /* The counters that the pipeline increases when jobs end. */
 struct metrics_totals *monitor_totals(struct monitor *monitor);
+struct tags *monitor_tags(struct monitor *monitor);
 /* Sets the state SNAPSHOT_RUNNING. From now on, takes a snapshot of these parts once per second.
  * gpu_check may be NULL. */
 void monitor_start(struct monitor *monitor, struct engine *engine, struct workers *workers,

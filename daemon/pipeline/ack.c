@@ -11,7 +11,7 @@
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/uploads.h"
-#include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/tags.h"
 #include "queue/job/result.h"
 
 /* "cpu", or the job's device. */
@@ -161,6 +161,7 @@ static void count(const struct job_run *run, const struct error *error,
         .shard = run->shard,
         .shards = run->shards,
         .attempt = run->attempt,
+        .tag = run->job.tag,
         .error = error,
         .outcome = outcome,
         .ms = {-1, -1, -1, -1, -1, -1, -1},
@@ -175,6 +176,7 @@ static void count(const struct job_run *run, const struct error *error,
     if (!brief)
         add_work(run, &job);
     metrics_count(run->pipeline->parts.totals, &job);
+    tags_count(run->pipeline->parts.tags, &job);
 }
 
 /* dead: Redis moved the job to the dead letters. */

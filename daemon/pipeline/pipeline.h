@@ -30,6 +30,7 @@ struct pipeline_parts {
     struct files *files;
     struct fetcher *fetcher;
     struct metrics_totals *totals;
+    struct tags *tags;
     struct trace *trace; /* NULL: none */
     const char *daemon; /* "host:pid" */
     uint32_t ahead_max; /* slots beyond options->inflight, for short jobs and those on devices */

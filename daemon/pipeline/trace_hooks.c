@@ -117,6 +117,7 @@ void trace_hooks_end(struct job_run *run)
     job->width = run->info.width;
     job->height = run->info.height;
     job->end = end_of(run);
+    trace_context_read(&job->context, run->job.traceparent);
     sample(run, &job->samples[1], job->end_ns);
     job->samples[1].inflight--; /* this job is still counted */
     trace_put(run->pipeline->parts.trace, job);

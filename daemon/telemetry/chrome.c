@@ -22,10 +22,15 @@
 #define BUFFER_BYTES (FLUSH_BYTES + PAGE_BYTES + EVENT_MAX)
 /* The longest event: about 150 bytes of keys, six numbers, and names of at most 400 bytes. */
 #define EVENT_MAX 1024
+/* No event of a job is longer: its numbers have at most 20 digits, its names 13 letters. */
+#define EVENT_USUAL 384
 /* The most events of a job: TRACE_SLICES_MAX slices, with a name for each worker or stream. */
 #define JOB_EVENTS_MAX (4 * TRACE_SLICES_MAX + 8)
 /* Reserved for the event that ends the trace. */
 #define TAIL_BYTES (2 * EVENT_MAX)
+
+/* Room for the ids of the client's trace as members of an event. */
+#define CONTEXT_BYTES 96
 
 /* Room for a name of the host or of a device: its first 120 bytes, escaped for JSON. */
 #define FOREIGN_BYTES 242
@@ -151,12 +156,23 @@ static void write_head(struct chrome *chrome)
               escaped(chrome->config->engine, engine), stamp);
 }
 
+/* Writes the ids of the client's trace as members of `args`, after `before`; "" without a trace. */
+static const char *context_members(const struct trace_job *job, const char *before,
+                                   char text[CONTEXT_BYTES])
+{
+    *text = '\0';
+    if (*job->context.trace_id)
+        snprintf(text, CONTEXT_BYTES, "%s\"trace_id\":\"%s\",\"parent_id\":\"%s\"", before,
+                 job->context.trace_id, job->context.parent_id);
+    return text;
+}
+
 /* Writes a slice of a worker or a stream, and the name of that track before its first slice. */
 static void write_slice(struct chrome *chrome, const struct trace_job *job,
                         const struct trace_slice *slice)
 {
     bool stream = TRACE_IS_STREAM(slice->track);
-    char shard[24] = "";
+    char shard[24] = "", context[CONTEXT_BYTES];
     unsigned pid = stream ? DEVICE_PID(TRACE_DEVICE(slice->track)) : HOST_PID;
     unsigned tid = stream ? TRACE_STREAM(slice->track) + 1u : slice->track;
     uint8_t *named = &chrome->named[slice->track / 8], bit = (uint8_t)(1 << slice->track % 8);
@@ -169,9 +185,10 @@ static void write_slice(struct chrome *chrome, const struct trace_job *job,
         snprintf(shard, sizeof shard, ",\"shard\":%u", job->shard);
     put_event(chrome,
               "{'ph':'X','name':'%s','pid':%u,'tid':%u,'ts':" US ",'dur':" US
-              ",'args':{'job':%" PRIu64 "%s}},\n", trace_names[slice->what], pid, tid,
-              US_OF(since_origin(chrome, slice->begin_ns)),
-              US_OF(slice->end_ns - slice->begin_ns), job->number, shard);
+              ",'args':{'job':%" PRIu64 "%s%s}},\n",
+              trace_names[slice->what], pid, tid, US_OF(since_origin(chrome, slice->begin_ns)),
+              US_OF(slice->end_ns - slice->begin_ns), job->number, shard,
+              context_members(job, ",", context));
 }
 
 /* Begins (phase "b") or ends ("e") an asynchronous slice of the current job. Its id is the count of
@@ -199,7 +216,7 @@ static bool has_room(struct chrome *chrome)
 {
     if (chrome->full || chrome->failed)
         return false;
-    uint64_t need = JOB_EVENTS_MAX * 256 + TAIL_BYTES + PAGE_BYTES;
+    uint64_t need = JOB_EVENTS_MAX * EVENT_USUAL + TAIL_BYTES + PAGE_BYTES;
     if (chrome->written + chrome->used + need <= chrome->config->bytes_max)
         return true;
     chrome->full = true;
@@ -217,16 +234,19 @@ void chrome_add(struct chrome *chrome, const struct trace_job *job)
     }
     chrome->jobs++;
     chrome->slices_left_out += job->left_out;
-    char name[48], number[JOB_NAME_BYTES], described[160];
+    char name[48], number[JOB_NAME_BYTES], context[CONTEXT_BYTES];
+    char described[160 + CONTEXT_BYTES], waits[16 + CONTEXT_BYTES] = "";
     snprintf(name, sizeof name, "job %s", trace_job_name(job, number));
     snprintf(described, sizeof described,
-             ",\"args\":{\"attempt\":%u,\"end\":\"%s\",\"width\":%u,\"height\":%u}",
-             job->attempt, job->end, job->width, job->height);
+             ",\"args\":{\"attempt\":%u,\"end\":\"%s\",\"width\":%u,\"height\":%u%s}", job->attempt,
+             job->end, job->width, job->height, context_members(job, ",", context));
+    if (*context)
+        snprintf(waits, sizeof waits, ",\"args\":{%s}", context_members(job, "", context));
     write_async(chrome, "b", job->begin_ns, name, described);
     for (uint32_t i = 0; i < job->count; i++) {
         const struct trace_slice *slice = &job->slices[i];
         if (slice->track == TRACE_OF_JOB) {
-            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what], "");
+            write_async(chrome, "b", slice->begin_ns, trace_names[slice->what], waits);
             write_async(chrome, "e", slice->end_ns, trace_names[slice->what], "");
         } else {
             write_slice(chrome, job, slice);

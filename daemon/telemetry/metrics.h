@@ -66,6 +66,7 @@ struct metrics_job {
     uint32_t shard, shards; /* its shard, and how many there are */
     uint32_t attempt;
     const char *input;         /* name of the input, for the list of errors; or NULL; borrowed */
+    const char *tag;           /* the job's, or NULL; borrowed */
     const struct error *error; /* borrowed; NULL or STATUS_OK: no error */
     enum metrics_outcome outcome;
     uint32_t images; /* written */

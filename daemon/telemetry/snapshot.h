@@ -9,6 +9,7 @@
 
 #include "codecs/process/process.h"
 #include "daemon/telemetry/metrics.h"
+#include "daemon/telemetry/tags.h"
 #include "gpu/engine/engine.h"
 #include "queue/job/instance.h"
 
@@ -87,11 +88,13 @@ struct snapshot {
     uint32_t open_files;
 
     uint32_t shard_count;
-    struct snapshot_shard shards[SHARDS_MAX]; /* must be the last member; empty for one shard */
+    /* The history does not copy the unused shards and the last member. */
+    struct snapshot_shard shards[SHARDS_MAX]; /* empty for one shard */
+    struct tags tags;
 };
 
-/* Copies a snapshot with only as many shards as it has. The history copies one each second, and
- * most daemons have one shard. */
+/* Copies a snapshot with only as many shards as it has, and without tags. The history copies one
+ * each second, and most daemons have one shard. */
 void snapshot_copy(struct snapshot *to, const struct snapshot *from);
 
 /* Fills in the CPU time, memory and open files of this process. */

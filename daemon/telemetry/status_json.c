@@ -221,6 +221,23 @@ static void add_errors(struct writer *w, const struct metrics_totals *totals)
     writer_close(w, ']');
 }
 
+static void add_tags(struct writer *w, const struct tags *tags)
+{
+    writer_open(w, "tags", '[');
+    for (uint32_t i = 0; i < tags->count; i++) {
+        const struct tag *tag = &tags->list[i];
+        writer_open(w, NULL, '{');
+        writer_text(w, "tag", tag->name);
+        for (size_t k = 0; k < METRICS_OUTCOMES; k++)
+            writer_number(w, metrics_outcome_names[k], tag->jobs[k]);
+        writer_number(w, "pixels", tag->pixels);
+        put_seconds(w, "work_s", tag->work_s);
+        put_seconds(w, "job_s", tag->job_s);
+        writer_close(w, '}');
+    }
+    writer_close(w, ']');
+}
+
 /* What both /status.json and the samples of /history.json have: the sources of the charts. */
 static void add_sample(struct writer *w, const struct snapshot *s)
 {
@@ -244,6 +261,7 @@ char *status_json_write(const struct snapshot *snapshot, uint64_t now_ns)
         put_seconds(&writer, NULL, metrics_bucket_s[i]);
     writer_close(&writer, ']');
     add_errors(&writer, &snapshot->totals);
+    add_tags(&writer, &snapshot->tags);
     writer_close(&writer, '}');
     return writer_finish(&writer);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "queue/job/job.h"
+#include "queue/job/client_labels.h"
 
 /* Enough for a usual job: five stages, of which the one on a device has five slices, a wait before
  * each stage, and a read that is repeated because it found no memory. */
@@ -53,6 +54,7 @@ struct trace_job {
     uint64_t number;
     uint32_t shard, shards; /* its shard, and how many there are */
     uint32_t attempt, width, height;
+    struct trace_context context; /* of the client's trace */
     const char *end; /* outcome: "done" or an error code; a string literal */
     uint64_t begin_ns, end_ns;
     struct trace_sample samples[2]; /* at admission and at the end */

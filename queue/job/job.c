@@ -11,6 +11,7 @@
 #include "conf/mask.h"
 #include "conf/text.h"
 #include "queue/job/json.h"
+#include "queue/job/client_labels.h"
 
 /* The years 2001 and 5138. A number below this range was probably meant as seconds from now, a
  * number above it as milliseconds: in milliseconds, any time since 2001 is above it. */
@@ -20,9 +21,10 @@
 /* Messages show at most this many bytes of a value, so that the sentence fits ERROR_TEXT_MAX. */
 #define SHOWN_MAX 60
 
-static const char *const job_keys[] = {"input", "output", "ops", "outputs", "id", "timeout_s",
-                                       "background", "orient", "meta", "reply_to", "pushed",
-                                       "unique", "not_before", "expires", "priority", NULL};
+static const char *const job_keys[] = {
+    "input",    "output", "ops",         "outputs",    "id",     "timeout_s",  "background",
+    "orient",   "meta",   "reply_to",    "pushed",     "unique", "not_before", "expires",
+    "priority", "tag",    "traceparent", "tracestate", NULL};
 static const char *const variant_keys[] = {"output", "ops", NULL};
 static const char *const input_keys[] = {"path", "key", "url", NULL};
 static const char *const output_keys[] = {"path", "key", "url", "format",
@@ -508,6 +510,27 @@ static bool read_priority(const struct check *check, struct job *job)
     return true;
 }
 
+/* Reads a string in which fault_of finds no fault. */
+static const char *read_label(const struct check *check, const struct job *job, const char *key,
+                              const char *(*fault_of)(const char *text))
+{
+    const cJSON *item = member(job->root, key);
+    const char *text = cJSON_GetStringValue(item);
+    const char *fault = text ? fault_of(text) : item ? "must be a string" : NULL;
+    if (fault)
+        (void)refuse(check, "%s is %s; it %s", key, shown(item), fault);
+    return fault ? NULL : text;
+}
+
+static void read_labels(const struct check *check, struct job *job)
+{
+    job->tag = read_label(check, job, "tag", tag_fault);
+    job->traceparent = read_label(check, job, "traceparent", traceparent_fault);
+    job->tracestate = read_label(check, job, "tracestate", tracestate_fault);
+    if (job->tracestate && !job->traceparent && !member(job->root, "traceparent"))
+        (void)refuse(check, "the job has a tracestate, but no traceparent");
+}
+
 /* The result repeats meta as it was written, but a result is one line. A line break or tab in meta
  * can only be between tokens, so a space replaces it. */
 static void read_meta(struct job *job)
@@ -662,6 +685,7 @@ enum status job_parse(struct job *job, const char *text, size_t length,
     read_id(&check, job);
     read_unique(&check, job);
     read_priority(&check, job);
+    read_labels(&check, job);
     const cJSON *reply_to = member(job->root, "reply_to");
     if (reply_to && check_key(&check, reply_to, "reply_to", ":reply:"))
         job->reply_to = reply_to->valuestring;

@@ -65,6 +65,8 @@ struct job {
     bool prioritized;     /* the job gives `priority`, 0 to JOB_PRIORITIES - 1. Only its result
                              repeats it: the list of the job decides when it is taken */
     uint8_t priority;
+    const char *tag;                      /* or NULL: the label of the client, for metrics */
+    const char *traceparent, *tracestate; /* or NULL: queue/job/client_labels.h */
     cJSON *meta;          /* or NULL: a raw node, detached from root */
     const char *reply_to; /* "NS:reply:...", or NULL */
     struct job_place input; /* of a refused job: as the job gives it, for messages only. Just its

@@ -27,6 +27,9 @@ static size_t move_all(struct job *job, char *texts)
 {
     size_t bytes = move(&job->id, texts, 0);
     bytes = move(&job->reply_to, texts, bytes);
+    bytes = move(&job->tag, texts, bytes);
+    bytes = move(&job->traceparent, texts, bytes);
+    bytes = move(&job->tracestate, texts, bytes);
     bytes = move_place(&job->input, texts, bytes);
     for (size_t i = 0; i < job->output_count; i++) {
         bytes = move_place(&job->outputs[i].place, texts, bytes);

@@ -102,6 +102,13 @@ static void write_times(struct writer *writer, const struct result *result)
     writer_close(writer, '}');
 }
 
+static void write_labels(struct writer *writer, const struct job *job)
+{
+    writer_text(writer, "tag", job ? job->tag : NULL);
+    writer_text(writer, "traceparent", job ? job->traceparent : NULL);
+    writer_text(writer, "tracestate", job ? job->tracestate : NULL);
+}
+
 char *result_write(const struct result *result)
 {
     struct writer writer = {0};
@@ -115,6 +122,7 @@ char *result_write(const struct result *result)
     writer_json(&writer, "meta", result->job ? result->job->meta : NULL);
     if (result->job && result->job->prioritized)
         writer_number(&writer, "priority", result->job->priority);
+    write_labels(&writer, result->job);
     write_input(&writer, result);
     write_outputs(&writer, result);
     writer_number(&writer, "attempt", result->attempt);
@@ -197,7 +205,8 @@ char *result_deny(const char *result, const char *key, const struct error *error
 
 char *result_shorten(const char *result, const struct error *error)
 {
-    static const char *const kept[] = {"id", "job", "shard", "attempt", "daemon"};
+    static const char *const kept[] = {"id",          "job",        "shard",   "tag",
+                                       "traceparent", "tracestate", "attempt", "daemon"};
     char *text = NULL;
     struct error ignored = {0};
     cJSON *root = json_parse(result, strlen(result), "meta", &ignored);
@@ -237,13 +246,28 @@ static bool set_priority(cJSON *root, const struct job *job)
     return true;
 }
 
+static bool set_text(cJSON *root, const char *key, const char *text)
+{
+    if (text)
+        return json_set(root, key, cJSON_CreateString(text));
+    cJSON_DeleteItemFromObjectCaseSensitive(root, key);
+    return true;
+}
+
+static bool set_labels(cJSON *root, const struct job *job)
+{
+    return set_text(root, "tag", job->tag) && set_text(root, "traceparent", job->traceparent) &&
+           set_text(root, "tracestate", job->tracestate);
+}
+
 char *result_repeat(const char *kept, const struct job *job, uint64_t number)
 {
     char *text = NULL;
     cJSON *root = cJSON_Parse(kept);
     cJSON *first = cJSON_DetachItemFromObjectCaseSensitive(root, "job");
     if (cJSON_IsNumber(first) && add_integer(root, "same_as", (uint64_t)first->valuedouble) &&
-        add_integer(root, "job", number) && set_meta(root, job) && set_priority(root, job))
+        add_integer(root, "job", number) && set_meta(root, job) && set_priority(root, job) &&
+        set_labels(root, job))
         text = cJSON_PrintUnformatted(root);
     cJSON_Delete(first);
     cJSON_Delete(root);

@@ -47,8 +47,8 @@ struct result {
 char *result_write(const struct result *result);
 
 /* Answers a job with the kept result of an earlier job that has the same id. Returns the kept text
- * with this job's number, meta and priority, and with the earlier number as `same_as`. The caller
- * frees it. Returns NULL if memory is short or `kept` is not a result. */
+ * with this job's number, meta, priority, tag and trace context, and with the earlier number as
+ * `same_as`. The caller frees it. Returns NULL if memory is short or `kept` is not a result. */
 char *result_repeat(const char *kept, const struct job *job, uint64_t number);
 
 /* Changes a result after Redis refused to store the output with this key. Sets the error of the

@@ -365,6 +365,36 @@ TEST(counters_follow_the_jobs)
     assert_true(world_settle(w));
 }
 
+TEST(clients_are_counted_by_their_tags)
+{
+    struct process *daemon = start_listening("127.0.0.1:0");
+    struct prometheus read = scrape();
+    cJSON *result = check_answer(w, "{'input':'p.jpg','output':'t.png','tag':'shop/eu'}");
+    check_has(result, "{'status':'done','tag':'shop/eu'}");
+    cJSON_Delete(result);
+    result = check_answer(w, "{'input':'no.jpg','output':'t.png','tag':'shop/eu'}");
+    check_has(result, "{'status':'failed','tag':'shop/eu'}");
+    cJSON_Delete(result);
+    result = check_answer(w, "{'input':'p.jpg','output':'t.png','tag':'b','opps':1}");
+    check_has(result, "{'error.code':'bad_job','tag':'b'}");
+    cJSON_Delete(result);
+    check_failed(check_answer(w, "{'input':'p.jpg','output':'t.png','tag':'<b>'}"), "bad_job",
+                 "tag is \"<b>\"; it must have 1 to 64 letters", NULL);
+    read = scrape_to_rest(read, 4);
+    assert_true(VALUE(read, "gpuimgd_tag_jobs_total", "tag", "shop/eu", "outcome", "done") == 1);
+    assert_true(VALUE(read, "gpuimgd_tag_jobs_total", "tag", "shop/eu", "outcome", "failed") == 1);
+    assert_true(VALUE(read, "gpuimgd_tag_jobs_total", "tag", "b", "outcome", "failed") == 1);
+    assert_true(VALUE(read, "gpuimgd_tag_pixels_total", "tag", "shop/eu") > 0);
+    assert_true(VALUE(read, "gpuimgd_tag_work_seconds_total", "tag", "shop/eu") > 0);
+    prometheus_free(&read);
+    struct http_reply json = get("/status.json");
+    cJSON *root = cJSON_Parse(json.body);
+    check_has(root, "{'tags.0.tag':'shop/eu','tags.0.done':1,'tags.0.failed':1,'tags.1.tag':'b'}");
+    cJSON_Delete(root);
+    http_free(&json);
+    check_stop(daemon);
+}
+
 /* ---- health ---------------------------------------------------------------------------------- */
 
 TEST(readiness)

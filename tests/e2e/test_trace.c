@@ -122,6 +122,49 @@ TEST(test_on_the_cpu_engine)
     check_picture(words);
 }
 
+/* Counts the events with the ids of the client's trace. */
+static unsigned events_with(const cJSON *events, const char *trace_id, const char *parent_id)
+{
+    unsigned count = 0;
+    const cJSON *event;
+    cJSON_ArrayForEach(event, events)
+    {
+        const char *trace_of = json_text(event, "args.trace_id");
+        const char *parent_of = json_text(event, "args.parent_id");
+        count += trace_of && parent_of && strcmp(trace_of, trace_id) == 0 &&
+                 strcmp(parent_of, parent_id) == 0;
+    }
+    return count;
+}
+
+TEST(test_the_trace_of_the_client)
+{
+    struct process *daemon = start_ready(0, trace_option);
+    cJSON *result = check_answer(
+        w, "{'input':'a.jpg','output':'k.png','ops':['sobel'],'tracestate':'a=1,b@c=x y',"
+           "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'}");
+    check_has(result, "{'status':'done','tracestate':'a=1,b@c=x y',"
+                      "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'}");
+    cJSON_Delete(result);
+    result =
+        check_answer(w, "{'input':'no.jpg','output':'k.png',"
+                        "'traceparent':'00-11111111111111111111111111111111-2222222222222222-00'}");
+    check_has(result, "{'status':'failed',"
+                      "'traceparent':'00-11111111111111111111111111111111-2222222222222222-00'}");
+    cJSON_Delete(result);
+    check_done(check_answer(w, "{'input':'a.jpg','output':'k.png'}"));
+    check_stop(daemon);
+    cJSON *events = read_trace(true);
+    /* The job, read, admit, decode, kernel, encode and ack; waits, if there are any. */
+    assert_true(events_with(events, "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331") >= 7);
+    assert_true(events_with(events, "11111111111111111111111111111111", "2222222222222222") >= 1);
+    /* The third job has no ids. */
+    for (const cJSON *event = events->child; event; event = event->next)
+        if (json_number(event, "args.job") == 3)
+            assert_false(cJSON_HasObjectItem(json_at(event, "args"), "trace_id"));
+    cJSON_Delete(events);
+}
+
 TEST(test_on_streams)
 {
     static const char *const words[] = {"stream 0", "stream 1", "cuda:0", "H2D", "D2H", "overlap",

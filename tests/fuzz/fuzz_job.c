@@ -85,6 +85,8 @@ static void check_job(const struct job *job, const struct job_rules *rules)
     FUZZ_MUST(job->output_count >= 1 && job->output_count <= JOB_OUTPUTS_MAX);
     FUZZ_MUST(job->timeout_s > 0 && job->timeout_s <= rules->timeout_s && job->pushed >= 0);
     FUZZ_MUST(!job->unique || job->id);
+    FUZZ_MUST(!job->tag || (*job->tag && strlen(job->tag) <= JOB_TAG_BYTES_MAX));
+    FUZZ_MUST(!job->tracestate || job->traceparent);
     FUZZ_MUST(job->priority < JOB_PRIORITIES && (job->prioritized || job->priority == 0));
     FUZZ_MUST(job->expires.seconds == 0 || job->not_before.seconds == 0 ||
               job->expires.relative != job->not_before.relative ||
@@ -488,7 +490,9 @@ void fuzz_seeds(fuzz_give *give, void *context)
     give_job(give, context, "everything",
              "KHC0{'input':{'key':'ns:img:a'},'output':{'key':'ns:img:b','format':'png',"
              "'compression':9,'ttl_s':60},'id':'\xC3\xA4 \\u00e4','timeout_s':1.5,"
-             "'unique':true,'priority':9,'not_before':'+5','expires':1700000000.5,"
+             "'unique':true,'priority':9,'tag':'web/7','tracestate':'a=1, b@c=2',"
+             "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',"
+             "'not_before':'+5','expires':1700000000.5,"
              "'background':[1,2,3],'orient':false,'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
              "'reply_to':'ns:reply:me','pushed':1700000000.25,'ops':[]}");
     give_job(give, context, "variants",

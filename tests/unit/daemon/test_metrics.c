@@ -166,6 +166,9 @@ TEST(labels_are_documented)
 {
     struct snapshot *snapshot = snapshot_empty();
     snapshot->device_count = snapshot->streams = 1;
+    struct metrics_job job = job_of(1);
+    job.tag = "a";
+    tags_count(&snapshot->tags, &job);
     show(snapshot);
     for (size_t i = 0; i < shown.sample_count; i++) {
         const struct prometheus_sample *sample = &shown.samples[i];
@@ -228,6 +231,58 @@ TEST(ends_are_counted_by_outcome_and_code)
     assert_true(SHOWN("gpuimgd_stage_duration_seconds_count", "stage", "read") == 4);
     assert_true(SHOWN("gpuimgd_stage_duration_seconds_count", "stage", "kernel") == 0);
     assert_true(SHOWN("gpuimgd_queue_wait_seconds_count") == 0);
+}
+
+TEST(tags_are_counted_and_bounded)
+{
+    struct snapshot *snapshot = snapshot_empty();
+    struct metrics_job job = job_of(4000);
+    tags_count(&snapshot->tags, &job); /* without a tag */
+    assert_int_equal(snapshot->tags.count, 0);
+    job.tag = "web";
+    job.ms[METRICS_ADMIT] = 500;
+    tags_count(&snapshot->tags, &job);
+    job.outcome = METRICS_RETRIED;
+    tags_count(&snapshot->tags, &job);
+    job.outcome = METRICS_DEAD;
+    job.pixels = 0;
+    tags_count(&snapshot->tags, &job);
+    show(snapshot);
+    assert_true(SHOWN("gpuimgd_tag_jobs_total", "tag", "web", "outcome", "done") == 1);
+    assert_true(SHOWN("gpuimgd_tag_jobs_total", "tag", "web", "outcome", "dead") == 1);
+    assert_true(SHOWN("gpuimgd_tag_jobs_total", "tag", "web", "outcome", "failed") == 0);
+    assert_true(SHOWN("gpuimgd_tag_pixels_total", "tag", "web") == 100);
+    assert_true(SHOWN("gpuimgd_tag_work_seconds_total", "tag", "web") == 9);
+    assert_true(SHOWN("gpuimgd_tag_job_seconds_total", "tag", "web") == 12);
+    for (int i = 0; i < 3 * TAGS_MAX; i++) {
+        char name[JOB_TAG_BYTES_MAX + 1];
+        memset(name, 'x', sizeof name);
+        snprintf(name + JOB_TAG_BYTES_MAX - 3, 4, "%03d", i);
+        job.tag = name;
+        tags_count(&snapshot->tags, &job);
+    }
+    job.tag = TAGS_OTHER;
+    tags_count(&snapshot->tags, &job);
+    assert_int_equal(snapshot->tags.count, TAGS_MAX + 1);
+    show(snapshot);
+    assert_true(SHOWN("gpuimgd_tag_jobs_total", "tag", "other", "outcome", "dead") ==
+                2 * TAGS_MAX + 2);
+}
+
+/* A client may call itself "other". */
+TEST(a_tag_named_other)
+{
+    struct snapshot *snapshot = snapshot_empty();
+    struct metrics_job job = job_of(4);
+    for (int i = 0; i <= TAGS_MAX; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        job.tag = i == 3 ? TAGS_OTHER : name;
+        tags_count(&snapshot->tags, &job);
+    }
+    assert_int_equal(snapshot->tags.count, TAGS_MAX);
+    show(snapshot);
+    assert_true(SHOWN("gpuimgd_tag_pixels_total", "tag", "other") == 200);
 }
 
 TEST(durations_fall_into_their_buckets)

@@ -187,6 +187,15 @@ TEST(test_repeat)
     static const char with_priority[] = "{\"input\":\"a\",\"output\":\"b.png\",\"priority\":9}";
     expect_repeat("{\"job\":1,\"priority\":0,\"status\":\"done\"}", with_priority,
                   "{\"priority\":9,\"status\":\"done\",\"same_as\":1,\"job\":1000000000000001}");
+    expect_repeat("{\"job\":1,\"tag\":\"its\",\"traceparent\":\"00\",\"tracestate\":\"a=1\"}",
+                  with_priority, "{\"same_as\":1,\"job\":1000000000000001,\"priority\":9}");
+    static const char with_labels[] =
+        "{\"input\":\"a\",\"output\":\"b\",\"tag\":\"mine\",\"traceparent\":\"00-0af7651916cd43dd84"
+        "48eb211c80319c-b7ad6b7169203331-01\",\"tracestate\":\"a=1\"}";
+    expect_repeat("{\"job\":1,\"tag\":\"its\",\"status\":\"done\"}", with_labels,
+                  "{\"tag\":\"mine\",\"status\":\"done\",\"same_as\":1,\"job\":1000000000000001,"
+                  "\"traceparent\":\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\","
+                  "\"tracestate\":\"a=1\"}");
     static const char bare[] = "{\"input\":\"a\",\"output\":\"b\"}";
     static const char with_meta[] = "{\"input\":\"a\",\"output\":\"b\",\"meta\":1.50}";
     expect_repeat("{\"id\":\"i\",\"job\":999999999999999,\"status\":\"done\",\"meta\":[1],"
