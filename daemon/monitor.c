@@ -18,6 +18,9 @@
  * not before a Redis on this host has answered for the first time. */
 #define LOOK_FIRST_MS 50
 
+/* Rates are those of the last RATE_S to twice as many seconds. */
+#define RATE_S 10
+
 struct monitor {
     const struct options *options;
     struct engine *engine; /* this and the next four members: borrowed */
@@ -31,6 +34,9 @@ struct monitor {
         const char *state;
         bool had_news; /* it had new values, so send one more, also if nothing changes */
     } heartbeat;
+    struct sample { /* for the rates: the last two, RATE_S or more apart */
+        uint64_t at_ns, jobs, pixels;
+    } before, later;
     struct stats stats;
     enum snapshot_state state; /* without a pause of all daemons, which is in struct queue_view */
     uv_timer_t look_timer, stats_timer;
@@ -94,6 +100,23 @@ static void look_at_threads(struct snapshot *snapshot, const struct monitor *mon
     snapshot->loop_cpu_s = (double)clock_thread_cpu_ns() / 1e9;
 }
 
+static void compute_rates(struct monitor *monitor)
+{
+    struct snapshot *snapshot = &monitor->snapshot;
+    struct sample now = {snapshot->taken_ns, metrics_jobs(&snapshot->totals),
+                         snapshot->totals.pixels};
+    if (monitor->before.at_ns == 0)
+        monitor->before = monitor->later = now;
+    const struct sample *before = &monitor->before;
+    double seconds = clock_ms(before->at_ns, now.at_ns) / 1e3;
+    snapshot->jobs_s = seconds > 0 ? (double)(now.jobs - before->jobs) / seconds : 0;
+    snapshot->pixels_s = seconds > 0 ? (double)(now.pixels - before->pixels) / seconds : 0;
+    if (clock_ms(monitor->later.at_ns, now.at_ns) >= RATE_S * 1e3) {
+        monitor->before = monitor->later;
+        monitor->later = now;
+    }
+}
+
 /* Fills in the whole snapshot, from all parts of the daemon. */
 static void take_snapshot(struct monitor *monitor)
 {
@@ -107,6 +130,7 @@ static void take_snapshot(struct monitor *monitor)
     snapshot->results_max = monitor->options->results_max * group_shard_count(monitor->group);
     snapshot->dead_max = monitor->options->dead_max * group_shard_count(monitor->group);
     snapshot->images_per_s = monitor->stats.images_per_s;
+    snapshot->lease_s = monitor->options->lease_s;
     pipeline_look(monitor->pipeline, snapshot);
     look_at_queue(snapshot, view);
     look_at_shards(snapshot, monitor->group);
@@ -119,11 +143,17 @@ static void take_snapshot(struct monitor *monitor)
     look_at_threads(snapshot, monitor);
     snapshot->pools[SNAPSHOT_PINNED] = engine_pinned_usage(monitor->engine);
     snapshot_read_process(snapshot);
+    blocked_find(snapshot, monitor->state == SNAPSHOT_PAUSED);
+    compute_rates(monitor);
 }
+
+/* A job waits a moment for memory in many daemons that are well. */
+#define BLOCKED_LEAST_S 5
 
 static void show_status(const struct snapshot *s)
 {
     const char *state = snapshot_state_names[s->state];
+    bool blocked = s->blocked.by != BLOCKED_BY_INFLIGHT && s->blocked.for_s >= BLOCKED_LEAST_S;
     if (s->state == SNAPSHOT_FAILED)
         notify_status("failed: %s; draining, then the daemon must be restarted", s->why);
     else if (!s->disk_works)
@@ -131,10 +161,11 @@ static void show_status(const struct snapshot *s)
     else if (!s->redis_ready)
         notify_status("%s on %s; Redis: %s", state, s->engine, s->redis_reason);
     else
-        notify_status("%s on %s; %.1f images/s, %u in flight, %" PRIu64 " queued, %" PRIu64
-                      " jobs since start%s%s",
+        notify_status("%s on %s; connected; %.1f images/s, %u in flight, %" PRIu64
+                      " queued, %" PRIu64 " jobs since start%s%s%s%s",
                       state, s->engine, s->images_per_s, s->in_flight, s->queue_length,
-                      metrics_jobs(&s->totals), *s->redis_reason ? "; " : "", s->redis_reason);
+                      metrics_jobs(&s->totals), *s->redis_reason ? "; " : "", s->redis_reason,
+                      blocked ? "; " : "", blocked ? s->blocked.why : "");
 }
 
 void monitor_write_stats(struct monitor *monitor, bool even_idle)

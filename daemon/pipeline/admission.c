@@ -217,6 +217,49 @@ bool admission_pass(struct job_run *run)
     return through;
 }
 
+static size_t room_in(struct pool_usage usage)
+{
+    return usage.used < usage.budget ? usage.budget - usage.used : 0;
+}
+
+/* Sets `memory` to the device with the most room. */
+static void look_at_devices(struct engine *engine, struct blocked_memory *memory)
+{
+    for (uint32_t d = 0; d < engine_devices(engine); d++) {
+        struct pool_usage usage = engine_device_usage(engine, d);
+        if (memory->limit == 0 || room_in(usage) > memory->free) {
+            memory->free = room_in(usage);
+            memory->limit = usage.budget;
+        }
+    }
+}
+
+void admission_look(struct job_run *run, struct blocked_memory *memory)
+{
+    struct admission *admission = lock(run);
+    const struct plan *plan = &run->plan;
+    size_t heap = working_need(run) + results_need(run), limit = admission->lane_bytes_max;
+    size_t room = limit - admission->lane_bytes;
+    bool is_short = admission->line > 0 && admission->is_short;
+    pthread_mutex_unlock(&admission->lock);
+    struct pool_usage usage = engine_pinned_usage(admission->engine);
+    size_t pinned = plan->input_bytes + plan->output_bytes;
+    *memory = (struct blocked_memory){.since_ns = run->timing.entered_ns};
+    if (!is_short)
+        return;
+    if (heap > room) {
+        *memory = (struct blocked_memory){BLOCKED_BY_CODECS, heap < limit ? heap : limit, room,
+                                          limit, run->timing.entered_ns};
+    } else if (pinned > room_in(usage) || engine_is_synchronous(admission->engine)) {
+        *memory = (struct blocked_memory){BLOCKED_BY_PINNED, pinned, room_in(usage), usage.budget,
+                                          run->timing.entered_ns};
+    } else {
+        memory->by = BLOCKED_BY_DEVICE;
+        memory->wanted = plan->device_bytes;
+        look_at_devices(admission->engine, memory);
+    }
+}
+
 bool admission_step_aside(struct job_run *run)
 {
     struct admission *admission = lock(run);

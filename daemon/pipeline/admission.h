@@ -31,6 +31,7 @@
 
 #include <pthread.h>
 
+#include "daemon/telemetry/blocked.h"
 #include "gpu/engine/engine.h"
 
 struct job_run;
@@ -64,6 +65,10 @@ bool admission_try(struct job_run *run);
 /* For a job that is not in the line, on its worker. Works like admission_try if the line is empty.
  * false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
+
+/* Sets *memory to what the first job of the line lacks; wanted is 0 if it waits only for other jobs
+ * to end. */
+void admission_look(struct job_run *run, struct blocked_memory *memory);
 
 /* For a job that admission_try has just refused. true: only zombies hold memory, so the job left
  * the line; admission_wait puts it back. */

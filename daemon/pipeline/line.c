@@ -178,3 +178,27 @@ uint32_t line_length(struct pipeline *pipeline)
         length += is_waiting(run);
     return length;
 }
+
+void line_look(struct pipeline *pipeline, struct blocked_memory *memory)
+{
+    *memory = (struct blocked_memory){0};
+    each_run (run, &pipeline->stages[STAGE_ADMIT]) {
+        admission_look(run, memory);
+        if (memory->wanted > 0)
+            return;
+        break;
+    }
+    each_run (run, &pipeline->stages[STAGE_READ]) {
+        if (!is_waiting(run) || run->wait.turn == TURN_IN_ORDER)
+            continue;
+        bool lane = run->wait.lack == LACKS_LANE;
+        struct pool_usage usage =
+            lane ? admission_usage(&pipeline->admission) : pool_usage(pipeline->file_pool);
+        *memory = (struct blocked_memory){.by = lane ? BLOCKED_BY_CODECS : BLOCKED_BY_FILES,
+                                          .wanted = lane ? 1 : run->input.bytes + 1,
+                                          .free = usage.budget - usage.used,
+                                          .limit = usage.budget,
+                                          .since_ns = run->timing.entered_ns};
+        return;
+    }
+}

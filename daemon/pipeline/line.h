@@ -18,6 +18,7 @@
 #pragma once
 
 #include "daemon/pipeline/job_run.h"
+#include "daemon/telemetry/blocked.h"
 
 /* For the table of stages. A new read starts at once if none waits, or if it overtakes all. */
 enum stage_result line_enter_read(struct job_run *run);
@@ -34,3 +35,5 @@ void line_recall(struct pipeline *pipeline);
 void line_leave(struct job_run *run);
 /* Jobs that wait for memory. */
 uint32_t line_length(struct pipeline *pipeline);
+/* Sets *memory to what the first waiting job lacks; wanted is 0 if none waits for memory. */
+void line_look(struct pipeline *pipeline, struct blocked_memory *memory);

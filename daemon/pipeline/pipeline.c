@@ -192,6 +192,7 @@ void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
     }
     snapshot->in_flight = pipeline_inflight(pipeline);
     snapshot->waiting = line_length(pipeline);
+    line_look(pipeline, &snapshot->lack);
     snapshot->abandoned = (uint32_t)pipeline->zombies.length;
     snapshot->oldest_s = clock_ms(oldest, now) / 1e3;
     snapshot->moving = pipeline_healthy(pipeline);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "codecs/process/process.h"
+#include "daemon/telemetry/blocked.h"
 #include "daemon/telemetry/metrics.h"
 #include "daemon/telemetry/tags.h"
 #include "gpu/engine/engine.h"
@@ -53,12 +54,16 @@ struct snapshot {
     bool moving;              /* pipeline_healthy: jobs make progress */
     bool disk_works;          /* outputs can be written */
     char disk_reason[ERROR_TEXT_MAX]; /* why outputs cannot be written, or "" */
+    struct blocked_memory lack;       /* of the first job that waits for memory */
+    struct blocked blocked;
     char daemon[INSTANCE_BYTES_MAX];
     char engine[32], engine_description[160];
     char namespace[SNAPSHOT_NAMESPACE_BYTES];
 
     struct metrics_totals totals;
     double images_per_s; /* during the last stats interval */
+    double jobs_s, pixels_s; /* jobs that ended, and pixels, per second of the last 10 to 20 s */
+    double lease_s;          /* the option */
     uint32_t in_stage[STAGE_COUNT], in_flight, in_flight_max;
     uint32_t waiting;   /* jobs that wait for memory */
     uint32_t abandoned; /* jobs with a result on which a worker or a device still works */

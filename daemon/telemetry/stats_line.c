@@ -87,25 +87,25 @@ static void write_line(const struct snapshot *before, const struct snapshot *now
              "out_mb_s=%.1f decode_host=%" PRIu64 " decode_host_mp_s=%.1f decode_device=%" PRIu64
              " decode_device_mp_s=%.1f encode_host=%" PRIu64 " encode_host_mp_s=%.1f "
              "encode_device=%" PRIu64 " encode_device_mp_s=%.1f inflight=%u waiting=%u "
-             "queue=%" PRIu64 " oldest_s=%.1f read_ms=%.2f decode_ms=%.2f gpu_ms=%.2f "
+             "queue=%" PRIu64
+             " queue_oldest_s=%.1f oldest_s=%.1f read_ms=%.2f decode_ms=%.2f gpu_ms=%.2f "
              "encode_ms=%.2f loop_us=%.1f total_p50_ms=%.1f total_p95_ms=%.1f total_p99_ms=%.1f "
              "gpu_busy=%.2f overlap=%.2f pinned_mb=%.0f device_mb=%.0f rss_mb=%.0f engine=%s",
              seconds, span.jobs, SINCE(jobs[METRICS_DONE]),
              SINCE(jobs[METRICS_FAILED]) + SINCE(jobs[METRICS_CANCELLED]),
-             SINCE(jobs[METRICS_DEAD]), SINCE(retried), (double)SINCE(images) * per_s,
-             MP_S(pixels), (double)SINCE(input_bytes) * per_s / 1e6,
-             (double)SINCE(output_bytes) * per_s / 1e6, SINCE(decoder.images[METRICS_HOST]),
-             MP_S(decoder.pixels[METRICS_HOST]), SINCE(decoder.images[METRICS_DEVICE]),
-             MP_S(decoder.pixels[METRICS_DEVICE]), SINCE(encoder.images[METRICS_HOST]),
-             MP_S(encoder.pixels[METRICS_HOST]), SINCE(encoder.images[METRICS_DEVICE]),
-             MP_S(encoder.pixels[METRICS_DEVICE]), now->in_flight, now->waiting,
-             now->queue_length, now->oldest_s,
+             SINCE(jobs[METRICS_DEAD]), SINCE(retried), (double)SINCE(images) * per_s, MP_S(pixels),
+             (double)SINCE(input_bytes) * per_s / 1e6, (double)SINCE(output_bytes) * per_s / 1e6,
+             SINCE(decoder.images[METRICS_HOST]), MP_S(decoder.pixels[METRICS_HOST]),
+             SINCE(decoder.images[METRICS_DEVICE]), MP_S(decoder.pixels[METRICS_DEVICE]),
+             SINCE(encoder.images[METRICS_HOST]), MP_S(encoder.pixels[METRICS_HOST]),
+             SINCE(encoder.images[METRICS_DEVICE]), MP_S(encoder.pixels[METRICS_DEVICE]),
+             now->in_flight, now->waiting, now->queue_length, now->queue_oldest_s, now->oldest_s,
              mean_ms(&span, STAGE_READ), mean_ms(&span, STAGE_DECODE), mean_ms(&span, STAGE_GPU),
-             mean_ms(&span, STAGE_ENCODE),
-             span.jobs ? loop_us / (double)span.jobs : 0, percentile_ms(&span, 0.50),
-             percentile_ms(&span, 0.95), percentile_ms(&span, 0.99), busy < 1 ? busy : 1,
-             any_s > 0 ? sum_s / any_s : 0, (double)now->pools[SNAPSHOT_PINNED].held / 1e6,
-             (double)all.memory.held / 1e6, now->resident_bytes / 1e6, now->engine);
+             mean_ms(&span, STAGE_ENCODE), span.jobs ? loop_us / (double)span.jobs : 0,
+             percentile_ms(&span, 0.50), percentile_ms(&span, 0.95), percentile_ms(&span, 0.99),
+             busy < 1 ? busy : 1, any_s > 0 ? sum_s / any_s : 0,
+             (double)now->pools[SNAPSHOT_PINNED].held / 1e6, (double)all.memory.held / 1e6,
+             now->resident_bytes / 1e6, now->engine);
 #undef MP_S
 #undef SINCE
 }

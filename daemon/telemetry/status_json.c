@@ -39,6 +39,25 @@ static void add_codecs(struct writer *w, const struct metrics_totals *totals)
     writer_number(w, "declined", totals->declined);
 }
 
+/* For the page and for the heartbeat. Nothing if the daemon is not blocked. */
+static void add_blocked(struct writer *w, const struct snapshot *s)
+{
+    const struct blocked *blocked = &s->blocked;
+    if (blocked->by == BLOCKED_BY_NOTHING)
+        return;
+    writer_open(w, "blocked", '{');
+    writer_text(w, "by", blocked_names[blocked->by]);
+    writer_decimal(w, "for_s", blocked->for_s, 1);
+    if (blocked->limit > 0) {
+        writer_number(w, "wanted", blocked->wanted);
+        writer_number(w, "free", blocked->free);
+        writer_number(w, "limit", blocked->limit);
+    }
+    writer_text(w, "why", blocked->why);
+    writer_text(w, "advice", blocked_advices[blocked->by]);
+    writer_close(w, '}');
+}
+
 /* ---- the status page ------------------------------------------------------------------------ */
 
 static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns)
@@ -52,6 +71,7 @@ static void add_self(struct writer *w, const struct snapshot *s, uint64_t now_ns
     writer_bool(w, "healthy", snapshot_alive(s, now_ns, why, sizeof why));
     writer_bool(w, "ready", snapshot_ready(s, now_ns, why, sizeof why));
     writer_text(w, "verdict", why);
+    add_blocked(w, s);
     put_seconds(w, "began", s->began_s);
     writer_decimal(w, "resident_bytes", s->resident_bytes, 0);
 }
@@ -337,7 +357,9 @@ char *status_json_heartbeat(const struct snapshot *s, const char *state)
     writer_open(w, NULL, '{');
     writer_text(w, "version", GPUIMGD_VERSION);
     writer_thousandths(w, "up_s", clock_ms(s->began_ns, s->taken_ns) / 1e3);
+    writer_decimal(w, "lease_s", s->lease_s, 3);
     writer_text(w, "state", state);
+    add_blocked(w, s);
     if (s->shard_count > 1)
         writer_number(w, "shards", s->shard_count);
     writer_text(w, "engine", s->engine);
@@ -346,6 +368,10 @@ char *status_json_heartbeat(const struct snapshot *s, const char *state)
     writer_number(w, "streams_busy", busy < s->streams ? busy : s->streams);
     writer_number(w, "in_flight", s->in_flight);
     writer_decimal(w, "oldest_s", s->oldest_s, 1);
+    writer_decimal(w, "jobs_s", s->jobs_s, 3);
+    writer_decimal(w, "pixels_s", s->pixels_s, 0);
+    writer_number(w, "queue", s->queue_length);
+    writer_decimal(w, "queue_oldest_s", s->queue_oldest_s, 1);
     add_work(w, &s->totals);
     writer_open(w, "stages", '{');
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)

@@ -367,6 +367,10 @@ TEST(test_pause)
     ctl_start_daemon();
     ctl_expect(w, 0, "ctl pause $at", "paused until gpuimgctl resume", NULL);
     ctl_expect(w, 0, "ctl status $at", "paused     daemons fetch no jobs until ", NULL);
+    struct ctl_run run = ctl_run(w, "until ctl status $at | grep 'blocked by pause for .*: the key "
+                                    ".*:paused pauses all daemons. Run gpuimgctl resume.'; do "
+                                    "sleep 0.5; done");
+    assert_int_equal(run.status, 0);
     ctl_expect(w, 75, "ctl submit $at one.png -o x --wait --timeout 4",
                "fetching jobs is paused (gpuimgctl resume)", NULL);
     cJSON *lines = ctl_json(w, 0, "ctl resume $at --json");

@@ -397,6 +397,15 @@ TEST(clients_are_counted_by_their_tags)
 
 /* ---- health ---------------------------------------------------------------------------------- */
 
+static void expect_status(const char *expected)
+{
+    struct http_reply json = get("/status.json");
+    cJSON *root = cJSON_Parse(json.body);
+    check_has(root, "%s", expected);
+    cJSON_Delete(root);
+    http_free(&json);
+}
+
 TEST(readiness)
 {
     struct process *daemon = start_listening("0");
@@ -404,11 +413,14 @@ TEST(readiness)
     process_signal(daemon, SIGUSR2);
     assert_true(says("/readyz", 503, "paused"));
     assert_true(says("/healthz", 200, "paused"));
+    expect_status("{'blocked.by':'signal','blocked.why':'SIGUSR2 has paused this daemon',"
+                  "'blocked.advice':'Send SIGUSR2 again to resume.'}");
     process_signal(daemon, SIGUSR2);
     assert_true(says("/readyz", 200, "running"));
     redis_server_kill9(w->redis);
     assert_true(says("/readyz", 503, "Redis"));
     assert_true(says("/healthz", 200, "running"));
+    expect_status("{'blocked.by':'redis'}");
     redis_server_restart(w->redis);
     world_reconnect(w);
     assert_true(says("/readyz", 200, "running"));

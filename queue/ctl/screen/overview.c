@@ -170,6 +170,10 @@ static void read_stats(struct reading *reading)
         redisReply *reply =
             ask(reading, "MGET %s:stats:%s", reading->ns, overview->daemons[i].instance);
         overview->daemons[i].stats = cJSON_Parse(string_at(reply, 0));
+        const cJSON *bound =
+            cJSON_GetObjectItemCaseSensitive(overview->daemons[i].stats, "queue_oldest_s");
+        if (cJSON_IsNumber(bound))
+            overview->queue_oldest_s = fmax(overview->queue_oldest_s, bound->valuedouble);
         freeReplyObject(reply);
     }
 }
@@ -207,7 +211,7 @@ static void read_leases(struct reading *reading)
 bool overview_read(struct overview *overview, struct client *client, const char *ns, bool details)
 {
     struct reading reading = {.overview = overview, .client = client, .ns = ns};
-    *overview = (struct overview){.oldest_s = -1, .next_s = -1};
+    *overview = (struct overview){.queue_oldest_s = -1, .oldest_s = -1, .next_s = -1};
     redisReply *time = ask(&reading, "TIME");
     reading.now_ms = number_at(time, 0) * 1e3 + number_at(time, 1) / 1e3;
     freeReplyObject(time);
@@ -278,6 +282,7 @@ cJSON *overview_json(const struct overview *overview)
     if (overview->paused_s >= 0)
         cJSON_AddNumberToObject(json, "paused_s", overview->paused_s);
     add_seconds(json, "oldest_s", overview->oldest_s);
+    add_seconds(json, "queue_oldest_s", overview->queue_oldest_s);
     add_seconds(json, "next_delayed_s", overview->next_s);
     if (*overview->alone_owner)
         cJSON_AddStringToObject(json, "alone_owner", overview->alone_owner);

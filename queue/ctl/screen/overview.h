@@ -29,6 +29,8 @@ enum overview_count {
 struct overview {
     long long counts[OVERVIEW_COUNTS];
     long long waiting[JOB_PRIORITIES]; /* jobs in NS:jobs:0 to NS:jobs:9 */
+    double queue_oldest_s; /* the daemons' upper bound of the age of the oldest waiting job;
+                              negative: unknown */
     double oldest_s; /* age of the job that is next; negative: unknown, no `pushed` in the job */
     bool paused;
     double paused_s;      /* time left of the pause; negative: no limit */

@@ -73,6 +73,7 @@ static void add(struct overview *sum, const struct overview *part)
         sum->waiting[i] += part->waiting[i];
     for (size_t i = 0; i < OVERVIEW_ATTEMPTS; i++)
         sum->attempts[i] += part->attempts[i];
+    sum->queue_oldest_s = later(sum->queue_oldest_s, part->queue_oldest_s);
     sum->oldest_s = later(sum->oldest_s, part->oldest_s);
     sum->next_s = sooner(sum->next_s, part->next_s);
     if (part->paused)
@@ -106,8 +107,9 @@ static void lose(struct ctl *ctl, bool quiet)
 
 bool overviews_read(struct overviews *all, struct ctl *ctl, bool details, bool quiet)
 {
-    *all = (struct overviews){.sum = {.oldest_s = -1, .next_s = -1, .paused_s = -1},
-                              .parts = calloc(ctl->shard_count, sizeof *all->parts)};
+    *all = (struct overviews){
+        .sum = {.queue_oldest_s = -1, .oldest_s = -1, .next_s = -1, .paused_s = -1},
+        .parts = calloc(ctl->shard_count, sizeof *all->parts)};
     if (!all->parts) /* uncovered: gone */
         ctl_out_of_memory(ctl, "the snapshot");
     for (uint32_t i = 0; i < ctl->shard_count; i++) {

@@ -32,6 +32,8 @@ static void print_queue(const struct overviews *all)
     out_put("waiting    %s", show_count((double)counts[OVERVIEW_WAITING], count));
     if (overview->oldest_s >= 0)
         out_put(", the next one for %s", show_age(overview->oldest_s, age));
+    if (counts[OVERVIEW_WAITING] > 0 && overview->queue_oldest_s > 0)
+        out_put(", the oldest for at most %s", show_age(overview->queue_oldest_s, age));
     for (int i = JOB_PRIORITIES - 1; i >= 0; i--)
         if (overview->waiting[i] > 0)
             out_put(", %s with priority %d", show_count((double)overview->waiting[i], count), i);
@@ -57,6 +59,22 @@ static void print_queue(const struct overviews *all)
     out_line("results    %s not yet read", show_count((double)counts[OVERVIEW_RESULTS], count));
 }
 
+/* A full inflight is usual under load, and so is a short wait for memory. */
+#define BLOCKED_LEAST_S 5
+
+/* Prints why a daemon takes no jobs, and what to do. */
+static void print_blocked(const cJSON *blocked)
+{
+    char by[SHOW_BYTES], why[512], advice[256], age[SHOW_BYTES];
+    double for_s = show_number(blocked, "for_s");
+    if (!cJSON_IsObject(blocked) ||
+        strcmp(show_word(blocked, "by", by, sizeof by), "inflight") == 0 || for_s < BLOCKED_LEAST_S)
+        return;
+    out_line("    blocked by %s for %s: %s. %s", by, show_age(for_s, age),
+             show_word(blocked, "why", why, sizeof why),
+             show_word(blocked, "advice", advice, sizeof advice));
+}
+
 static void print_daemon(const struct overview_daemon *daemon)
 {
     const cJSON *stats = daemon->stats;
@@ -74,6 +92,7 @@ static void print_daemon(const struct overview_daemon *daemon)
     if (*state && strcmp(state, "running") != 0)
         out_put("  %s", state);
     out_end();
+    print_blocked(cJSON_GetObjectItemCaseSensitive(stats, "blocked"));
 }
 
 static void print_shard(const struct overviews *all, const struct ctl_shard *shard)

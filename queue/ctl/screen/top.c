@@ -128,6 +128,8 @@ static void draw_queue(const struct top *top, const struct overview *overview)
         if (names[i])
             out_put("%s%s %s", i ? "   " : "", names[i],
                     show_count((double)overview->counts[i], text));
+    if (overview->counts[OVERVIEW_WAITING] > 0 && overview->queue_oldest_s > 0)
+        out_put("   oldest <= %s", show_age(overview->queue_oldest_s, text));
     if (overview->paused)
         out_put("   PAUSED");
     end_line(top);

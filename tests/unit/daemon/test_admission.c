@@ -67,6 +67,38 @@ TEST(each_gets_what_it_needs_or_waits)
     assert_int_equal(pinned_used(), 0);
 }
 
+static void expect_lack(struct job_run *run, enum blocked_by by, uint64_t wanted, uint64_t free,
+                        uint64_t limit)
+{
+    struct blocked_memory memory;
+    admission_look(run, &memory);
+    assert_int_equal(memory.by, by);
+    assert_int_equal(memory.wanted, wanted);
+    assert_int_equal(memory.free, free);
+    assert_int_equal(memory.limit, limit);
+    assert_int_equal(memory.since_ns, wanted > 0 ? 7 : memory.since_ns);
+}
+
+TEST(the_lacking_memory_is_named)
+{
+    struct job_run a = run_of(600, 100 * MIB), lane = run_of(500, MIB),
+                   pinned = run_of(1, 64 * MIB), later = run_of(1, 1);
+    lane.timing.entered_ns = pinned.timing.entered_ns = 7;
+    assert_true(admission_pass(&a));
+    assert_false(admission_pass(&lane));
+    expect_lack(&lane, BLOCKED_BY_CODECS, 500, 400, LANE_BYTES);
+    admission_release(&lane);
+    assert_false(admission_pass(&pinned));
+    expect_lack(&pinned, BLOCKED_BY_PINNED, 64 * MIB, 28 * MIB, PINNED_BYTES);
+    assert_false(admission_pass(&later));
+    admission_release(&a);
+    assert_true(admission_try(&pinned));
+    assert_true(admission_try(&later));
+    expect_lack(&later, BLOCKED_BY_NOTHING, 0, 0, 0);
+    admission_release(&pinned);
+    admission_release(&later);
+}
+
 TEST(nobody_overtakes)
 {
     struct job_run running = run_of(10, 100 * MIB), large = run_of(10, 100 * MIB),

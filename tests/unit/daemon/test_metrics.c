@@ -360,6 +360,13 @@ TEST(the_heartbeat_has_its_keys)
     s->in_stage[STAGE_UPLOAD] = 3;
     s->in_stage[STAGE_ACK] = 1;
     strcpy(s->engine, "cpu");
+    s->lease_s = 30;
+    s->jobs_s = 1234.5678;
+    s->pixels_s = 5e9;
+    s->queue_length = 17;
+    s->queue_oldest_s = 12.5;
+    s->blocked =
+        (struct blocked){BLOCKED_BY_PINNED, 1 * NS_PER_S, 6, 300, 200, 1000, "a <job> waits"};
     metrics_count(&s->totals, &job);
     job.outcome = METRICS_CANCELLED;
     job.declined = true;
@@ -367,9 +374,15 @@ TEST(the_heartbeat_has_its_keys)
     metrics_count(&s->totals, &job);
     char *json = status_json_heartbeat(s, "blocked");
     assert_string_equal(
-        json, "{\"version\":\"" GPUIMGD_VERSION "\",\"up_s\":2.000,\"state\":\"blocked\","
+        json, "{\"version\":\"" GPUIMGD_VERSION "\",\"up_s\":2.000,\"lease_s\":30.000,"
+              "\"state\":\"blocked\","
+              "\"blocked\":{\"by\":\"pinned\",\"for_s\":6.0,\"wanted\":300,\"free\":200,"
+              "\"limit\":1000,\"why\":\"a <job> waits\","
+              "\"advice\":\"Raise pinned_bytes if this lasts.\"},"
               "\"engine\":\"cpu\",\"workers\":3,"
-              "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,\"jobs\":2,"
+              "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,"
+              "\"jobs_s\":1234.568,\"pixels_s\":5000000000,\"queue\":17,"
+              "\"queue_oldest_s\":12.5,\"jobs\":2,"
               "\"done\":1,\"failed\":1,\"dead\":0,\"retried\":0,\"images\":2,\"pixels\":200,"
               "\"bytes_in\":20,\"bytes_out\":40,"
               "\"decoded\":{\"host\":{\"images\":0,\"pixels\":0},"
@@ -406,6 +419,62 @@ static void check_verdict(const struct snapshot *snapshot, uint64_t now_ns, bool
     assert_int_equal(snapshot_ready(snapshot, now_ns, why, sizeof why), ready);
     if (!strstr(why, word))
         fail_msg("\"%s\" does not say \"%s\"", why, word);
+}
+
+static void expect_blocked(struct snapshot *s, bool by_signal, const char *by, double for_s,
+                           const char *why)
+{
+    blocked_find(s, by_signal);
+    assert_string_equal(blocked_names[s->blocked.by], by);
+    assert_float_equal(s->blocked.for_s, for_s, 1e-9);
+    if (!strstr(s->blocked.why, why))
+        fail_msg("%s instead of %s", s->blocked.why, why);
+    assert_true((*by != '\0') == (*blocked_advices[s->blocked.by] != '\0'));
+    show(s);
+    assert_float_equal(SHOWN("gpuimgd_blocked_seconds"), for_s, 1e-9);
+    for (int i = 1; i < BLOCKED_COUNT; i++)
+        assert_true(SHOWN("gpuimgd_blocked", "by", blocked_names[i]) ==
+                    (strcmp(by, blocked_names[i]) == 0));
+}
+
+TEST(what_blocks_the_daemon)
+{
+    struct snapshot *s = snapshot_empty();
+    strcpy(s->namespace, "{n}");
+    s->taken_ns = 1 * NS_PER_S;
+    s->state = SNAPSHOT_STARTING;
+    expect_blocked(s, false, "", 0, "");
+    s->state = SNAPSHOT_RUNNING;
+    s->in_flight_max = 4;
+    strcpy(s->redis_reason, "127.0.0.1:6379: Connection refused");
+    expect_blocked(s, false, "redis", 0, "Redis: 127.0.0.1:6379: Connection refused");
+    s->taken_ns = 4 * NS_PER_S;
+    expect_blocked(s, false, "redis", 3, "Redis: ");
+    s->redis_ready = true;
+    strcpy(s->disk_reason, "output_root \"/out\" cannot be written: No space left on device");
+    expect_blocked(s, false, "disk", 0, "No space left");
+    s->disk_works = true;
+    expect_blocked(s, false, "", 0, "");
+    s->in_flight = 4;
+    expect_blocked(s, false, "", 0, ""); /* nothing waits */
+    s->queue_length = 9;
+    s->in_stage[STAGE_ENCODE] = 3;
+    expect_blocked(s, false, "inflight", 0, "4 of 4 jobs are in flight, most of them in encode");
+    s->lack = (struct blocked_memory){BLOCKED_BY_DEVICE, 3000000, 2000000, 9000000, 1 * NS_PER_S};
+    expect_blocked(s, false, "device", 3,
+                   "a job waits for 3.0 MB of device memory; 2.0 of 9.0 MB are free");
+    assert_null(strstr(s->blocked.why, "piece"));
+    s->lack.free = 3000000;
+    expect_blocked(s, false, "device", 3, "3.0 of 9.0 MB are free, but not in one piece");
+    s->lack = (struct blocked_memory){BLOCKED_BY_CODECS, 1, 2000000, 9000000, 4 * NS_PER_S};
+    expect_blocked(s, false, "codecs", 0,
+                   "a job waits for memory for codecs and results; 2.0 of 9.0 MB are free");
+    s->state = SNAPSHOT_PAUSED;
+    expect_blocked(s, true, "signal", 0, "SIGUSR2");
+    s->taken_ns = 9 * NS_PER_S;
+    expect_blocked(s, false, "pause", 0, "the key {n}:paused pauses all daemons");
+    s->state = SNAPSHOT_DRAINING;
+    expect_blocked(s, false, "drain", 0, "no jobs are fetched, 4 are in flight");
 }
 
 TEST(health_and_readiness)
