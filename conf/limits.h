@@ -37,6 +37,15 @@
 #define JOB_KEY_BYTES_MAX 512
 /* A presigned URL with a session token has 2,000 bytes. */
 #define JOB_URL_BYTES_MAX 4096
+/* Headers of an upload: a value of Cache-Control, Content-Disposition or metadata; a name of
+ * metadata; and, as S3 allows, all names and values of metadata. Their lines fit into the 8 KiB of
+ * headers that most servers accept, beside a session token. */
+#define JOB_HEADER_BYTES_MAX      1024
+#define JOB_HEADER_NAME_BYTES_MAX 64
+#define JOB_METADATA_BYTES_MAX    2048
+#define JOB_METADATA_NAMES_MAX    32
+#define JOB_HEADERS_BYTES_MAX                                                                      \
+    (2 * (JOB_HEADER_BYTES_MAX + 32) + JOB_METADATA_BYTES_MAX + JOB_METADATA_NAMES_MAX * 16 + 1)
 /* If a job cannot be parsed, the result and the log show this much of its beginning. */
 #define JOB_EXCERPT_BYTES_MAX 160
 

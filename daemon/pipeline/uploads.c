@@ -79,6 +79,7 @@ static void start(struct job_run *run, size_t index)
         .body = output->value.value,
         .body_bytes = output->value.bytes,
         .mime = output->format->mime,
+        .headers = run->job.outputs[index].headers,
         .begun = on_begun,
         .done = on_uploaded,
         .context = output,

@@ -26,12 +26,14 @@ struct transfer;
 
 struct transfer_request {
     enum transfer_direction direction;
-    const char *url;     /* `url`, `body` and `mime` are borrowed until `done` or fetcher_cancel */
+    const char *url;     /* all texts and `body` are borrowed until `done` or fetcher_cancel */
     uint64_t bytes_max;  /* download: the largest length */
     struct rank rank;    /* of the job: its order in the line */
     const uint8_t *body; /* upload: the file, */
     size_t body_bytes;   /* its length, */
-    const char *mime;    /* and the value of the header Content-Type */
+    const char *mime;    /* the value of the header Content-Type, */
+    const char *headers; /* and other headers, or NULL: lines "Name: value\n", sorted by name, of
+                          * job_output */
     /* Optional. Called when the transfer leaves the line: its first request is sent now. */
     void (*begun)(void *context);
     /* Called at the end. error NULL: success; else the status is input_missing, input_unreadable,

@@ -27,6 +27,10 @@
  * know it, and each upload to them takes this much longer. */
 #define EXPECT_MS 100L
 
+/* Before libcurl 8.10, a signature sorts headers as lines "name:value" instead of by name, so that
+ * "x-amz-meta-a-b:" precedes "x-amz-meta-a:". Servers then refuse the signature. */
+#define CURL_SORTS_NAMES 0x080A00
+
 /* A callback that returns 0 used bytes makes libcurl end the request. */
 #define ABORT 0
 
@@ -232,6 +236,42 @@ static CURLcode add_header(struct transfer *transfer, const char *name, const ch
     return longer ? CURLE_OK : CURLE_OUT_OF_MEMORY;
 }
 
+/* Adds the lines of the request's headers. */
+static CURLcode add_headers(struct transfer *transfer)
+{
+    const char *line = transfer->request.headers;
+    CURLcode code = CURLE_OK;
+    for (size_t length; code == CURLE_OK && line && *line; line += length + 1) {
+        length = strcspn(line, "\n");
+        char *copy = strndup(line, length);
+        struct curl_slist *longer = copy ? curl_slist_append(transfer->headers, copy) : NULL;
+        free(copy);
+        if (longer)
+            transfer->headers = longer;
+        else
+            code = CURLE_OUT_OF_MEMORY;
+    }
+    return code;
+}
+
+/* The lines are sorted by name, so a name directly precedes those that begin with it. */
+static bool can_sign_headers(struct transfer *transfer)
+{
+    const char *line = transfer->request.headers, *end;
+    const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
+    if (!line || version->version_num >= CURL_SORTS_NAMES)
+        return true;
+    for (; (end = strchr(line, '\n')) && end[1]; line = end + 1) {
+        size_t name = strcspn(line, ":");
+        if (strncmp(line, end + 1, name) == 0 && end[1 + name] < ':')
+            return error_fail(&transfer->error, STATUS_BAD_JOB,
+                              "libcurl %s cannot sign the metadata \"%.*s\", because another name "
+                              "begins with it; rename one, or install libcurl 8.10 or later",
+                              version->version, (int)name, line);
+    }
+    return true;
+}
+
 static CURLcode sign(struct transfer *transfer, const struct prefix *prefix)
 {
     char signing[sizeof "aws:amz::s3" + AWS_NAME_BYTES_MAX];
@@ -250,9 +290,14 @@ static CURLcode sign(struct transfer *transfer, const struct prefix *prefix)
     return code;
 }
 
+static bool is_signed(const struct transfer *transfer, const struct prefix *prefix)
+{
+    return prefix->is_signed && !transfer->left_prefix;
+}
+
 static CURLcode set_target(struct transfer *transfer, const struct prefix *prefix)
 {
-    bool signs = prefix->is_signed && !transfer->left_prefix;
+    bool signs = is_signed(transfer, prefix);
     char *signing = signs ? url_text_for_signing(&transfer->url) : NULL;
     const char *text = signs ? signing : transfer->url.text;
     CURLcode code =
@@ -266,6 +311,8 @@ static CURLcode set_target(struct transfer *transfer, const struct prefix *prefi
         curl_easy_setopt(transfer->easy, CURLOPT_INFILESIZE_LARGE,
                          (curl_off_t)transfer->request.body_bytes);
         code = add_header(transfer, "Content-Type", transfer->request.mime);
+        if (code == CURLE_OK)
+            code = add_headers(transfer);
     }
     return code == CURLE_OK
                ? curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers)
@@ -290,7 +337,7 @@ bool transfer_prepare(struct transfer *transfer)
     if (!transfer->url.text && url_parse(&transfer->url, transfer->request.url, error) != STATUS_OK)
         return false;
     const struct prefix *prefix = prefixes_match(&transfer->rules->prefixes, &transfer->url, error);
-    if (!prefix)
+    if (!prefix || (is_signed(transfer, prefix) && !can_sign_headers(transfer)))
         return false;
     if (!transfer->easy)
         transfer->easy = curl_easy_init();

@@ -10,6 +10,7 @@
 #include "conf/limits.h"
 #include "conf/mask.h"
 #include "conf/text.h"
+#include "queue/job/headers.h"
 #include "queue/job/json.h"
 #include "queue/job/client_labels.h"
 
@@ -27,10 +28,10 @@ static const char *const job_keys[] = {
     "priority", "tag",    "traceparent", "tracestate", NULL};
 static const char *const variant_keys[] = {"output", "ops", NULL};
 static const char *const input_keys[] = {"path", "key", "url", NULL};
-static const char *const output_keys[] = {"path", "key", "url", "format",
+static const char *const output_keys[] = {"path",     "key",   "url",     "format",
 #define PARAMETER(name, ...) #name,
 #include "conf/formats.def"
-                                          "metadata", "ttl_s", NULL};
+                                          "metadata", "ttl_s", "headers", NULL};
 /* In the order of the bits. */
 static const char *const metadata_words[] = {"icc", "exif", "xmp", "copyright", "density", NULL};
 
@@ -355,6 +356,18 @@ static bool read_metadata(const struct check *check, const cJSON *object, const 
                         "\"exif\", \"xmp\", \"copyright\" and \"density\"", where, shown(list));
 }
 
+static bool read_headers(const struct check *check, const cJSON *object, const char *where,
+                         struct job_output *output)
+{
+    if (!member(object, "headers"))
+        return true;
+    if (!output->place.url)
+        return refuse(check, "%s.headers is for an output with a url; this output has a %s", where,
+                      output->place.key ? "key" : "path");
+    output->headers = job_headers_take((cJSON *)object, where, check->error);
+    return output->headers != NULL;
+}
+
 static bool read_output(const struct check *check, const cJSON *item, const char *where,
                         struct job_output *output)
 {
@@ -369,8 +382,8 @@ static bool read_output(const struct check *check, const cJSON *item, const char
     if (format && !cJSON_IsString(format))
         return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
     output->format = cJSON_GetStringValue(format);
-    if (!read_encoder(check, item, where, output) ||
-        !read_metadata(check, item, where, output) ||
+    if (!read_encoder(check, item, where, output) || !read_metadata(check, item, where, output) ||
+        !read_headers(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
     if (!output->place.key && member(item, "ttl_s"))

@@ -52,6 +52,7 @@ struct job_output {
     unsigned given;       /* one bit per enum encoder_parameter that the job sets */
     unsigned metadata;    /* of the input, to keep: METADATA_ICC..., by default the profile */
     uint32_t ttl_s;       /* of a key output; 0 = none */
+    const char *headers;  /* of an upload: lines "Name: value\n" of printable ASCII; or NULL */
     const cJSON *ops;     /* an array of at most JOB_OPS_MAX items, each a string or an object with
                              "op"; NULL if the job gives none, and after job_drop_tree */
 };

@@ -34,6 +34,7 @@ static size_t move_all(struct job *job, char *texts)
     for (size_t i = 0; i < job->output_count; i++) {
         bytes = move_place(&job->outputs[i].place, texts, bytes);
         bytes = move(&job->outputs[i].format, texts, bytes);
+        bytes = move(&job->outputs[i].headers, texts, bytes);
     }
     return bytes;
 }

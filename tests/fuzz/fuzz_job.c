@@ -495,6 +495,9 @@ void fuzz_seeds(fuzz_give *give, void *context)
              "'not_before':'+5','expires':1700000000.5,"
              "'background':[1,2,3],'orient':false,'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
              "'reply_to':'ns:reply:me','pushed':1700000000.25,'ops':[]}");
+    give_job(give, context, "headers",
+             "KHC0{'input':'a.jpg','output':{'url':'https://h/b.png','headers':{'cache_control':"
+             "'no-store','content_disposition':'inline','metadata':{'a':'b','a-b':'c'}}}}");
     give_job(give, context, "variants",
              "~~D3{'input':'a.jpg','outputs':[{'output':'b.png','ops':[{'op':'resize',"
              "'width':8}]},{'output':{'path':'c.jpg','progressive':true,'quality':50},'ops':["

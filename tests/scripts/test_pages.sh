@@ -122,6 +122,9 @@ main() {
         same "$(between queue/job/job.c 'output_keys[] =' ';' '"[a-z_]+"' | tr -d '"'
             sed -n 's/^PARAMETER(\([a-z_]*\),.*/\1/p' conf/formats.def)" \
         "$(items "$job" 'OUTPUT KEYS' Va)"
+    check "keys of headers" \
+        same "$(between queue/job/headers.c 'headers_keys[] =' ';' '"[a-z_]+"' | tr -d '"')" \
+        "$(sed -n '/^\.It Va headers/,/^\.El/s/^\.It Li //p' "$job")"
     check "keys of a result" same "$(result_keys)" "$(page_result_keys)"
     check "statuses of a result" \
         same "$(grep -ohE '"(done|failed|dead|cancelled)"' daemon/pipeline/ack.c queue/lease/reap.c | sort -u | tr -d '"')" \

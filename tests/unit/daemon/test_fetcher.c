@@ -11,6 +11,8 @@
 
 #ifdef GPUIMGD_CURL
 
+#include <curl/curl.h>
+
 #define INPUT_BYTES 1000000
 
 static struct {
@@ -143,7 +145,8 @@ static struct outcome get(const char *path)
     return outcome;
 }
 
-static struct outcome put(const char *path, const void *bytes, size_t length)
+static struct outcome put_with(const char *path, const void *bytes, size_t length,
+                               const char *headers)
 {
     struct outcome outcome = {0};
     if (!rig.fetcher)
@@ -153,11 +156,17 @@ static struct outcome put(const char *path, const void *bytes, size_t length)
                                        .body = bytes,
                                        .body_bytes = length,
                                        .mime = "image/png",
+                                       .headers = headers,
                                        .done = on_done,
                                        .context = &outcome};
     outcome.transfer = fetcher_start(rig.fetcher, &request);
     run_until(&outcome);
     return outcome;
+}
+
+static struct outcome put(const char *path, const void *bytes, size_t length)
+{
+    return put_with(path, bytes, length, NULL);
 }
 
 static void check_error(const char *what, const struct outcome *outcome, enum status status,
@@ -395,6 +404,50 @@ TEST(test_upload, IN_RIG)
     free(head);
     assert_int_equal(rig.totals.requests[TRANSFER_UPLOAD], 3);
     assert_true(rig.totals.bytes[TRANSFER_UPLOAD] == 1 + 65536 + 3000000);
+}
+
+TEST(test_upload_headers, IN_RIG)
+{
+    static const char headers[] = "Cache-Control: max-age=60\nx-amz-meta-a: 1\nx-amz-meta-b: 2\n";
+    struct outcome outcome = put_with("/redirect/307?/file/h", "bytes", 5, headers);
+    assert_int_equal(outcome.error.status, STATUS_OK);
+    static const char *const requests[] = {"PUT /redirect/307", "PUT /file/h "};
+    for (size_t i = 0; i < COUNT_OF(requests); i++) {
+        char *head = web_server_head(rig.server, requests[i]);
+        assert_non_null(strstr(head, "\r\nContent-Type: image/png\r\n"));
+        assert_non_null(strstr(head, "\r\nCache-Control: max-age=60\r\n"));
+        assert_non_null(strstr(head, "\r\nx-amz-meta-a: 1\r\nx-amz-meta-b: 2\r\n"));
+        free(head);
+    }
+}
+
+/* libcurl signs all of them, and before 8.10 not those whose names it sorts wrongly. */
+TEST(test_signed_headers, IN_RIG)
+{
+    set("url_prefixes", text_of("%s/ aws:eu-west-1", rig.origin));
+    setenv("AWS_ACCESS_KEY_ID", "AKID", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "SECRET", 1);
+    struct outcome outcome = put_with(
+        "/file/h", "bytes", 5, "Cache-Control: no-store\nx-amz-meta-b: 2\nx-amz-meta-ba: 1\n");
+    assert_int_equal(outcome.error.status, STATUS_OK);
+    char *head = web_server_head(rig.server, "PUT /file/h ");
+    assert_non_null(strstr(head,
+                           "SignedHeaders=cache-control;content-type;host;x-amz-content-sha256;"
+                           "x-amz-date;x-amz-meta-b;x-amz-meta-ba"));
+    free(head);
+    bool sorts = curl_version_info(CURLVERSION_NOW)->version_num >= 0x080A00;
+    static const char *const alike[] = {"x-amz-meta-b: 2\nx-amz-meta-b-a: 1\n",
+                                        "x-amz-meta-a: 1\nx-amz-meta-b: 2\nx-amz-meta-b.: 1\n",
+                                        "x-amz-meta-b: 2\nx-amz-meta-b0: 1\nx-amz-meta-bb: 3\n"};
+    for (size_t i = 0; i < COUNT_OF(alike); i++) {
+        outcome = put_with("/file/h", "bytes", 5, alike[i]);
+        if (!sorts)
+            check_error(alike[i], &outcome, STATUS_BAD_JOB, "the metadata \"x-amz-meta-b\"");
+        else
+            assert_int_equal(outcome.error.status, STATUS_OK);
+    }
+    unsetenv("AWS_ACCESS_KEY_ID");
+    unsetenv("AWS_SECRET_ACCESS_KEY");
 }
 
 TEST(test_upload_statuses, IN_RIG)

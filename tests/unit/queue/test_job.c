@@ -2,6 +2,7 @@
 #include "queue/job/client_labels.h"
 #include "queue/job/job.h"
 #include "tests/fixtures/test.h"
+#include "tests/fixtures/text_file.h"
 
 static const struct job_rules rules = {"ns", 60};
 
@@ -325,6 +326,68 @@ TEST(test_output_options)
     run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);
     expect("{\"input\":\"a\",\"output\":{\"path\":\"b\",\"ttl_s\":%s}}", "1", STATUS_BAD_JOB,
            "path");
+}
+
+/* A value with a byte of each kind that could end a header, or that servers read differently. */
+TEST(test_headers)
+{
+    static const struct row rows[] = {
+        {"{\"cache_control\":\"public, max-age=31536000\"}", STATUS_OK, NULL},
+        {"{\"content_disposition\":\"attachment; filename=\\\"a.jpg\\\"\"}", STATUS_OK, NULL},
+        {"{\"metadata\":{\"a-z_0.9\":\"v\"}}", STATUS_OK, NULL},
+        {"{}", STATUS_BAD_JOB, "output.headers must be an object with cache_control"},
+        {"[]", STATUS_BAD_JOB, "output.headers must be an object"},
+        {"null", STATUS_BAD_JOB, "output.headers must be an object"},
+        {"{\"cache-control\":\"a\"}", STATUS_BAD_JOB,
+         "output.headers has the unknown key \"cache-control\"; did you mean \"cache_control\"?"},
+        {"{\"content_type\":\"a\"}", STATUS_BAD_JOB, "unknown key \"content_type\""},
+        {"{\"cache_control\":\"\"}", STATUS_BAD_JOB, "output.headers.cache_control must be"},
+        {"{\"cache_control\":1}", STATUS_BAD_JOB, "a string of 1 to 1024 bytes"},
+        {"{\"cache_control\":null}", STATUS_BAD_JOB, "a string of 1 to 1024 bytes"},
+        {"{\"cache_control\":\" a\"}", STATUS_BAD_JOB, "begins or ends with a space"},
+        {"{\"cache_control\":\"a \"}", STATUS_BAD_JOB, "begins or ends with a space"},
+        {"{\"cache_control\":\"a\\r\\nX-Evil: 1\"}", STATUS_BAD_JOB, "ASCII at 2"},
+        {"{\"cache_control\":\"\\n\"}", STATUS_BAD_JOB, "ASCII at 1"},
+        {"{\"cache_control\":\"a\\tb\"}", STATUS_BAD_JOB, "ASCII at 2"},
+        {"{\"cache_control\":\"a\\u007f\"}", STATUS_BAD_JOB, "ASCII at 2"},
+        {"{\"content_disposition\":\"na\\u00efve\"}", STATUS_BAD_JOB,
+         "output.headers.content_disposition has a byte that is not printable ASCII at 3; encode"},
+        {"{\"metadata\":{}}", STATUS_BAD_JOB, "output.headers.metadata must be an object of 1 to"},
+        {"{\"metadata\":[]}", STATUS_BAD_JOB, "output.headers.metadata must be an object"},
+        {"{\"metadata\":{\"a\":1}}", STATUS_BAD_JOB, "output.headers.metadata.a must be a string"},
+        {"{\"metadata\":{\"a\":\"b\\n\"}}", STATUS_BAD_JOB, "metadata.a has a byte"},
+        {"{\"metadata\":{\"\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name \"\""},
+        {"{\"metadata\":{\"A\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name \"A\""},
+        {"{\"metadata\":{\"a:b\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name \"a:b\""},
+        {"{\"metadata\":{\"a\\r\\nb\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name"},
+    };
+    run("{\"input\":\"a\",\"output\":{\"url\":\"https://h/o\",\"headers\":%s}}", rows);
+    expect("{\"input\":\"a\",\"output\":{\"path\":\"b\",\"headers\":%s}}", "{}", STATUS_BAD_JOB,
+           "output.headers is for an output with a url; this output has a path");
+    expect("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:b\",\"headers\":%s}}", "{}",
+           STATUS_BAD_JOB, "this output has a key");
+}
+
+TEST(test_headers_limits)
+{
+    static const char job[] = "{\"input\":\"a\",\"output\":{\"url\":\"https://h/o\",\"headers\":"
+                              "{\"metadata\":{%s}}}}";
+    char *longest = repeat("v", JOB_HEADER_BYTES_MAX, ""), *name = repeat("n", 64, "");
+    expect(job, text_of("\"a\":\"%s\",\"b\":\"%.*s\"", longest, 1022, longest), STATUS_OK, NULL);
+    expect(job, text_of("\"a\":\"%s\",\"b\":\"%.*s\"", longest, 1023, longest), STATUS_BAD_JOB,
+           "has 2049 bytes of names and values; at most 2048 are allowed");
+    expect(job, text_of("\"a\":\"%sv\"", longest), STATUS_BAD_JOB, "1 to 1024 bytes");
+    expect(job, text_of("\"%s\":\"v\"", name), STATUS_OK, NULL);
+    expect(job, text_of("\"%sn\":\"v\"", name), STATUS_BAD_JOB, "a name has 1 to 64");
+    char many[1024] = "";
+    for (int i = 0; i < JOB_METADATA_NAMES_MAX; i++)
+        snprintf(many + strlen(many), sizeof many - strlen(many), "%s\"n%d\":\"v\"", i ? "," : "",
+                 i);
+    expect(job, many, STATUS_OK, NULL);
+    strcat(many, ",\"m\":\"v\"");
+    expect(job, many, STATUS_BAD_JOB, "1 to 32 names");
+    free(longest);
+    free(name);
 }
 
 TEST(test_ops)
@@ -651,7 +714,10 @@ TEST(test_drop_tree)
         "{\"id\":\"\\u00e9\",\"reply_to\":\"ns:reply:r\",\"input\":{\"key\":\"ns:img:i\"},"
         "\"meta\":[1,{\"x\":[2]}],"
         "\"outputs\":[{\"output\":{\"path\":\"a.png\",\"format\":\"png\"}},{\"output\":{\"key\":"
-        "\"ns:img:o\"},\"ops\":[\"sobel\",{\"op\":\"convolve\",\"kernel\":[[1]]}]}]}";
+        "\"ns:img:o\"},\"ops\":[\"sobel\",{\"op\":\"convolve\",\"kernel\":[[1]]}]},{\"output\":{"
+        "\"url\":\"https://h/"
+        "o.png\",\"headers\":{\"metadata\":{\"b\":\"1\",\"a\":\"2\",\"a-b\":\"3\"},"
+        "\"content_disposition\":\"inline\",\"cache_control\":\"no-store\"}}}]}";
     struct job job;
     struct error error = {0};
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
@@ -667,6 +733,10 @@ TEST(test_drop_tree)
     assert_string_equal(job.outputs[0].format, "png");
     assert_null(job.outputs[0].place.key);
     assert_string_equal(job.outputs[1].place.key, "ns:img:o");
+    assert_null(job.outputs[1].headers);
+    assert_string_equal(job.outputs[2].headers,
+                        "Cache-Control: no-store\nContent-Disposition: inline\n"
+                        "x-amz-meta-a: 2\nx-amz-meta-a-b: 3\nx-amz-meta-b: 1\n");
     job_clear(&job);
     job_clear(&job);
 }
