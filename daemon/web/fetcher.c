@@ -62,23 +62,14 @@ void fetcher_warn_of_order(const struct options *options)
 #include "daemon/web/transfer.h"
 
 struct fetcher {
-    uv_loop_t *loop;
     struct transfer_rules rules;
     struct metrics_urls *totals;
-    CURLM *multi;
-    uv_timer_t timeout;  /* calls libcurl when libcurl has asked for it: set_timeout */
+    struct web_loop *web;
     uv_timer_t soon;     /* starts transfers from the line on the next turn of the loop */
     struct list line;    /* transfers that wait, by rank */
     struct list running; /* the oldest first */
     size_t held; /* capacity of running downloads, and bytes of ended ones before fetcher_release */
     bool stopping;
-};
-
-/* A socket of libcurl, which the loop watches for libcurl. */
-struct watched {
-    uv_poll_t poll;
-    struct fetcher *fetcher;
-    curl_socket_t fd;
 };
 
 const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher)
@@ -132,9 +123,9 @@ void fetcher_release(struct fetcher *fetcher, size_t length)
 static void leave_list(struct transfer *transfer)
 {
     struct fetcher *fetcher = transfer->fetcher;
-    bool runs = transfer->easy != NULL;
+    bool runs = transfer->web.easy != NULL;
     if (runs)
-        curl_multi_remove_handle(fetcher->multi, transfer->easy);
+        web_loop_remove(fetcher->web, &transfer->web);
     list_remove(runs ? &fetcher->running : &fetcher->line, &transfer->node);
     pump_soon(fetcher);
 }
@@ -189,90 +180,18 @@ void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer)
     free(transfer);
 }
 
-/* ---- libcurl on the loop -------------------------------------------------------------------- */
-
-static bool add_to_multi(struct fetcher *fetcher, struct transfer *transfer)
+static bool add_request(struct fetcher *fetcher, struct transfer *transfer)
 {
-    return curl_multi_add_handle(fetcher->multi, transfer->easy) == CURLM_OK ||
+    return web_loop_add(fetcher->web, &transfer->web) ||
            error_fail(&transfer->error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
 }
 
-static void collect(struct fetcher *fetcher)
+/* A request of the transfer has ended. */
+static void on_ended(struct web_request *request, CURLcode code)
 {
-    int left;
-    for (CURLMsg *message; (message = curl_multi_info_read(fetcher->multi, &left));) {
-        struct transfer *transfer;
-        CURLcode code = message->data.result;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
-        curl_multi_remove_handle(fetcher->multi, transfer->easy);
-        if (transfer_finish_request(transfer, code) || !add_to_multi(fetcher, transfer))
-            end_transfer(transfer);
-    }
-}
-
-static void act_on_socket(struct fetcher *fetcher, curl_socket_t fd, int events)
-{
-    int running;
-    curl_multi_socket_action(fetcher->multi, fd, events, &running);
-    collect(fetcher);
-}
-
-static void on_poll(uv_poll_t *poll, int status, int events)
-{
-    struct watched *watched = container_of(poll, struct watched, poll);
-    int action = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
-                 (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0);
-    act_on_socket(watched->fetcher, watched->fd, status < 0 ? CURL_CSELECT_ERR : action);
-}
-
-static void on_timeout(uv_timer_t *timer)
-{
-    act_on_socket(timer->data, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static int set_timeout(CURLM *multi, long ms, void *context)
-{
-    struct fetcher *fetcher = context;
-    (void)multi;
-    if (ms < 0)
-        uv_timer_stop(&fetcher->timeout);
-    else if (!fetcher->stopping)
-        uv_timer_start(&fetcher->timeout, on_timeout, (uint64_t)ms, 0);
-    return 0;
-}
-
-static void on_unwatched(uv_handle_t *handle)
-{
-    free(container_of((uv_poll_t *)handle, struct watched, poll));
-}
-
-static struct watched *watch(struct fetcher *fetcher, curl_socket_t fd)
-{
-    struct watched *watched = calloc(1, sizeof *watched);
-    if (!watched || uv_poll_init_socket(fetcher->loop, &watched->poll, fd) != 0) {
-        free(watched);
-        return NULL;
-    }
-    watched->fetcher = fetcher;
-    watched->fd = fd;
-    curl_multi_assign(fetcher->multi, fd, watched);
-    return watched;
-}
-
-static int set_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *known)
-{
-    struct fetcher *fetcher = context;
-    struct watched *watched = known;
-    (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        if (watched)
-            uv_close((uv_handle_t *)&watched->poll, on_unwatched);
-        return 0;
-    }
-    if (!watched && !(watched = watch(fetcher, fd)))
-        return -1;
-    int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-    return uv_poll_start(&watched->poll, events, on_poll) == 0 ? 0 : -1;
+    struct transfer *transfer = container_of(request, struct transfer, web);
+    if (transfer_finish_request(transfer, code) || !add_request(transfer->fetcher, transfer))
+        end_transfer(transfer);
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -285,7 +204,7 @@ static void unpause(struct fetcher *fetcher)
         if (!transfer->paused)
             continue;
         transfer->paused = false;
-        CURLcode code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
+        CURLcode code = curl_easy_pause(transfer->web.easy, CURLPAUSE_CONT);
         if (transfer->paused)
             return;
         if (code != CURLE_OK) {
@@ -300,11 +219,11 @@ static void unpause(struct fetcher *fetcher)
 static void begin_transfer(struct fetcher *fetcher, struct transfer *transfer)
 {
     bool prepared = transfer_prepare(transfer);
-    if (transfer->easy) {
+    if (transfer->web.easy) {
         list_remove(&fetcher->line, &transfer->node);
         list_push(&fetcher->running, &transfer->node);
     }
-    if (!prepared || !add_to_multi(fetcher, transfer))
+    if (!prepared || !add_request(fetcher, transfer))
         end_transfer(transfer);
     else if (transfer->request.begun)
         transfer->request.begun(transfer->request.context);
@@ -317,7 +236,7 @@ static void on_soon(uv_timer_t *timer)
     while (!list_empty(&fetcher->line) &&
            fetcher->running.length < fetcher->rules.options->url_connections)
         begin_transfer(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
-    collect(fetcher);
+    web_loop_collect(fetcher->web);
 }
 
 struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_request *request)
@@ -325,6 +244,7 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
     struct transfer *transfer = calloc(1, sizeof *transfer);
     if (!transfer)
         return NULL;
+    transfer->web.ended = on_ended;
     transfer->fetcher = fetcher;
     transfer->rules = &fetcher->rules;
     transfer->request = *request;
@@ -335,24 +255,6 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
 
 /* ---- the fetcher ---------------------------------------------------------------------------- */
 
-static bool open_multi(struct fetcher *fetcher, struct error *error)
-{
-    long most = (long)fetcher->rules.options->url_connections;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(fetcher->multi = curl_multi_init()))
-        return error_refuse(error, "libcurl does not start: no memory");
-    if (!(curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS))
-        return error_refuse(error, "this libcurl looks up names on the thread that calls it; "
-                            "install one with AsynchDNS");
-    curl_multi_setopt(fetcher->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
-    curl_multi_setopt(fetcher->multi, CURLMOPT_SOCKETDATA, fetcher);
-    curl_multi_setopt(fetcher->multi, CURLMOPT_TIMERFUNCTION, set_timeout);
-    curl_multi_setopt(fetcher->multi, CURLMOPT_TIMERDATA, fetcher);
-    curl_multi_setopt(fetcher->multi, CURLMOPT_MAXCONNECTS, most);
-    /* No two transfers share an HTTP/2 connection: if one of them paused, the others would stop. */
-    curl_multi_setopt(fetcher->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-    return true;
-}
-
 struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
                                struct metrics_urls *totals, struct error *error)
 {
@@ -361,7 +263,6 @@ struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
         error_refuse(error, "no memory for transfers");
         return NULL;
     }
-    fetcher->loop = loop;
     fetcher->rules = (struct transfer_rules){
         .options = options, .take_memory = take_memory, .return_memory = return_memory};
     fetcher->totals = totals;
@@ -369,13 +270,12 @@ struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
     list_init(&fetcher->running);
     if (!take_prefixes(&fetcher->rules.prefixes, options, error) ||
         !networks_parse(&fetcher->rules.networks, options->url_networks, error) ||
-        !open_multi(fetcher, error)) {
+        !(fetcher->web = web_loop_create(loop, (long)options->url_connections, error))) {
         fetcher_destroy(fetcher);
         return NULL;
     }
-    uv_timer_init(loop, &fetcher->timeout);
     uv_timer_init(loop, &fetcher->soon);
-    fetcher->timeout.data = fetcher->soon.data = fetcher;
+    fetcher->soon.data = fetcher;
     return fetcher;
 }
 
@@ -388,9 +288,7 @@ void fetcher_stop(struct fetcher *fetcher)
         fetcher_cancel(fetcher, container_of(list_first(&fetcher->running), struct transfer, node));
     while (!list_empty(&fetcher->line))
         fetcher_cancel(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
-    curl_multi_cleanup(fetcher->multi); /* calls set_socket for each connection that was kept */
-    fetcher->multi = NULL;
-    uv_close((uv_handle_t *)&fetcher->timeout, NULL);
+    web_loop_stop(fetcher->web);
     uv_close((uv_handle_t *)&fetcher->soon, NULL);
 }
 
@@ -398,7 +296,7 @@ void fetcher_destroy(struct fetcher *fetcher)
 {
     if (!fetcher)
         return;
-    curl_multi_cleanup(fetcher->multi);
+    web_loop_destroy(fetcher->web);
     prefixes_clear(&fetcher->rules.prefixes);
     networks_clear(&fetcher->rules.networks);
     free(fetcher);

@@ -42,7 +42,7 @@ static bool is_upload(const struct transfer *transfer)
 static long status_of(const struct transfer *transfer)
 {
     long status = 0;
-    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(transfer->web.easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
 
@@ -96,7 +96,7 @@ static void refuse_size(struct transfer *transfer, uint64_t bytes)
 static uint64_t announced_bytes(const struct transfer *transfer)
 {
     curl_off_t announced = -1;
-    curl_easy_getinfo(transfer->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+    curl_easy_getinfo(transfer->web.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
     return announced > 0 ? (uint64_t)announced : 0;
 }
 
@@ -171,8 +171,7 @@ static int seek_body(void *context, curl_off_t offset, int origin)
 
 static void set_callbacks(struct transfer *transfer)
 {
-    CURL *easy = transfer->easy;
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    CURL *easy = transfer->web.easy;
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->fault);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
@@ -188,7 +187,7 @@ static void set_callbacks(struct transfer *transfer)
 
 static void set_limits(struct transfer *transfer)
 {
-    CURL *easy = transfer->easy;
+    CURL *easy = transfer->web.easy;
     double timeout_s = transfer->rules->options->url_timeout_s;
     double connect_s = timeout_s < CONNECT_S ? timeout_s : CONNECT_S;
     long slow_s = timeout_s > 2 ? (long)(timeout_s / 2) : 1;
@@ -203,7 +202,7 @@ static void set_limits(struct transfer *transfer)
  * libcurl's defaults, nor environment variables, nor a user's files, nor a server change them. */
 static void set_protocol(struct transfer *transfer)
 {
-    CURL *easy = transfer->easy;
+    CURL *easy = transfer->web.easy;
     const char *ca_file = transfer->rules->options->url_ca_file;
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     /* A slow name server must not block the loop when a transfer is cancelled. */
@@ -276,11 +275,11 @@ static CURLcode sign(struct transfer *transfer, const struct prefix *prefix)
 {
     char signing[sizeof "aws:amz::s3" + AWS_NAME_BYTES_MAX];
     snprintf(signing, sizeof signing, "aws:amz:%s:s3", prefix->region);
-    CURLcode code = curl_easy_setopt(transfer->easy, CURLOPT_AWS_SIGV4, signing);
+    CURLcode code = curl_easy_setopt(transfer->web.easy, CURLOPT_AWS_SIGV4, signing);
     if (code == CURLE_OK)
-        code = curl_easy_setopt(transfer->easy, CURLOPT_USERNAME, prefix->keys.id);
+        code = curl_easy_setopt(transfer->web.easy, CURLOPT_USERNAME, prefix->keys.id);
     if (code == CURLE_OK)
-        code = curl_easy_setopt(transfer->easy, CURLOPT_PASSWORD, prefix->keys.secret);
+        code = curl_easy_setopt(transfer->web.easy, CURLOPT_PASSWORD, prefix->keys.secret);
     /* Without this header libcurl 7.88 signs an upload as if its body were empty, and the server
      * refuses it. The header leaves the body out of the signature; with https, TLS protects it. */
     if (code == CURLE_OK)
@@ -301,21 +300,21 @@ static CURLcode set_target(struct transfer *transfer, const struct prefix *prefi
     char *signing = signs ? url_text_for_signing(&transfer->url) : NULL;
     const char *text = signs ? signing : transfer->url.text;
     CURLcode code =
-        text ? curl_easy_setopt(transfer->easy, CURLOPT_URL, text) : CURLE_OUT_OF_MEMORY;
+        text ? curl_easy_setopt(transfer->web.easy, CURLOPT_URL, text) : CURLE_OUT_OF_MEMORY;
     if (code == CURLE_OK && signs)
         code = sign(transfer, prefix);
     free(signing);
     if (code == CURLE_OK && is_upload(transfer)) {
-        curl_easy_setopt(transfer->easy, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(transfer->easy, CURLOPT_EXPECT_100_TIMEOUT_MS, EXPECT_MS);
-        curl_easy_setopt(transfer->easy, CURLOPT_INFILESIZE_LARGE,
+        curl_easy_setopt(transfer->web.easy, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(transfer->web.easy, CURLOPT_EXPECT_100_TIMEOUT_MS, EXPECT_MS);
+        curl_easy_setopt(transfer->web.easy, CURLOPT_INFILESIZE_LARGE,
                          (curl_off_t)transfer->request.body_bytes);
         code = add_header(transfer, "Content-Type", transfer->request.mime);
         if (code == CURLE_OK)
             code = add_headers(transfer);
     }
     return code == CURLE_OK
-               ? curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers)
+               ? curl_easy_setopt(transfer->web.easy, CURLOPT_HTTPHEADER, transfer->headers)
                : code;
 }
 
@@ -323,7 +322,7 @@ static CURLcode set_target(struct transfer *transfer, const struct prefix *prefi
  * it was redirected. */
 static void forget_request(struct transfer *transfer)
 {
-    curl_easy_reset(transfer->easy);
+    curl_easy_reset(transfer->web.easy);
     curl_slist_free_all(transfer->headers);
     transfer->headers = NULL;
     transfer->sent = transfer->skipped = transfer->header_bytes = 0;
@@ -339,9 +338,9 @@ bool transfer_prepare(struct transfer *transfer)
     const struct prefix *prefix = prefixes_match(&transfer->rules->prefixes, &transfer->url, error);
     if (!prefix || (is_signed(transfer, prefix) && !can_sign_headers(transfer)))
         return false;
-    if (!transfer->easy)
-        transfer->easy = curl_easy_init();
-    if (!transfer->easy)
+    if (!transfer->web.easy)
+        transfer->web.easy = curl_easy_init();
+    if (!transfer->web.easy)
         return error_fail(error, STATUS_OUT_OF_MEMORY, "no memory for a transfer");
     forget_request(transfer);
     set_callbacks(transfer);
@@ -356,12 +355,12 @@ bool transfer_prepare(struct transfer *transfer)
 
 void transfer_clear(struct transfer *transfer)
 {
-    curl_easy_cleanup(transfer->easy);
+    curl_easy_cleanup(transfer->web.easy);
     curl_slist_free_all(transfer->headers);
     transfer->rules->return_memory(transfer->fetcher, transfer->capacity);
     free(transfer->bytes);
     url_clear(&transfer->url);
-    transfer->easy = NULL;
+    transfer->web.easy = NULL;
     transfer->headers = NULL;
     transfer->bytes = NULL;
     transfer->capacity = 0;
@@ -415,7 +414,8 @@ static bool follow(struct transfer *transfer)
         return error_fail(error, STATUS_PATH_REFUSED,
                           "\"%.*s\" is redirected again after %d redirects, the maximum",
                           URL_SHOWN(from), URL_REDIRECTS_MAX);
-    if (curl_easy_header(transfer->easy, "Location", 0, CURLH_HEADER, -1, &location) != CURLHE_OK)
+    if (curl_easy_header(transfer->web.easy, "Location", 0, CURLH_HEADER, -1, &location) !=
+        CURLHE_OK)
         return error_fail(error, STATUS_PATH_REFUSED,
                           "\"%.*s\" is redirected without a Location header", URL_SHOWN(from));
     if (url_resolve(&target, from, location->value, error) != STATUS_OK)

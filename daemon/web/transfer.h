@@ -7,11 +7,10 @@
  */
 #pragma once
 
-#include <curl/curl.h>
-
 #include "conf/list.h"
 #include "daemon/web/fetcher.h"
 #include "daemon/web/networks.h"
+#include "daemon/web/web_loop.h"
 
 /* What all transfers of a fetcher share. */
 struct transfer_rules {
@@ -30,7 +29,7 @@ struct transfer {
     const struct transfer_rules *rules;
     struct transfer_request request;
     struct url url;             /* of the current request */
-    CURL *easy;                 /* NULL while the transfer is in the line */
+    struct web_request web;     /* its handle is NULL while the transfer is in the line */
     struct curl_slist *headers; /* sent with the current request */
     unsigned redirects;         /* followed so far */
     bool left_prefix; /* a redirect has left its URL's prefix: no request is signed any more */
@@ -54,6 +53,5 @@ bool transfer_prepare(struct transfer *transfer);
  * transfer->error says how. false: the server redirects the request, and the next one is
  * prepared. */
 bool transfer_finish_request(struct transfer *transfer, CURLcode code);
-/* Frees everything except the transfer itself. Call it after transfer->easy was removed from
- * libcurl's multi handle. */
+/* Frees everything except the transfer itself, whose request must have ended. */
 void transfer_clear(struct transfer *transfer);
