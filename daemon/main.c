@@ -191,13 +191,18 @@ static int parse(struct command_line *line, int argc, char **argv)
     return EXIT_USAGE;
 }
 
+static void say_missing_key(const char *text)
+{
+    log_warning("%s; without this the daemon does not start", text);
+}
+
 /* Checks the keys for signing. A missing key is only a warning, because the service has another
- * environment and other credentials than the user who runs `gpuimgd -t`. */
+ * environment, other credentials and perhaps another host than the user who runs `gpuimgd -t`. */
 static void warn_of_keys(const struct options *options)
 {
-    struct error error = {0};
-    if (!fetcher_check_keys(options, &error))
-        log_warning("%s; without keys the daemon does not start", error.text);
+    struct errors errors = {.say = say_missing_key};
+    if (fetcher_check_keys(options, &errors))
+        fetcher_try_roles(options);
 }
 
 /* gpuimgd -t: checks all files that the configuration names, even if other options have errors.

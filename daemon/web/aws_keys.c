@@ -21,12 +21,13 @@ static bool read_environment(struct aws_keys *keys, struct error *error)
     for (size_t i = 0; i < 3; i++) {
         const char *value = getenv(names[i]);
         if (value && !text_copy(places[i], sizes[i], value))
-            *places[i] = '\0';
+            return error_refuse(error, "needs %s of at most %zu bytes in the environment", names[i],
+                                sizes[i] - 1);
     }
     return is_whole(keys) ||
-           error_refuse(error,
-                        "option url_prefixes has aws:, but AWS_ACCESS_KEY_ID and "
-                        "AWS_SECRET_ACCESS_KEY in the environment have no keys, or too long ones");
+           error_refuse(error, "needs %s%s%s, which %s not set in the environment",
+                        *keys->id ? "" : names[0], *keys->id || *keys->secret ? "" : " and ",
+                        *keys->secret ? "" : names[1], *keys->id || *keys->secret ? "is" : "are");
 }
 
 /* The file consists of profiles: a line "[name]" and the lines after it. Lines before the first
@@ -101,19 +102,18 @@ bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *
     if (!*credential)
         return read_environment(keys, error);
     if (!folder)
-        return error_refuse(error, "option url_prefixes names the credential \"%s\", but "
-                            "CREDENTIALS_DIRECTORY is not set; use LoadCredential= in the unit",
-                            credential);
+        return error_refuse(error, "needs CREDENTIALS_DIRECTORY, which is not set; use "
+                                   "LoadCredential= in the unit");
     snprintf(path, sizeof path, "%s/%s", folder, credential);
     char *text = content_read(path, 0, &length, &fault);
     if (!text)
-        return error_refuse(error, "option url_prefixes: %s", fault.text);
+        return error_refuse(error, "needs its credential: %s", fault.text);
     read_profiles(keys, text);
     explicit_bzero(text, length);
     free(text);
     return is_whole(keys) ||
            error_refuse(error,
-                        "option url_prefixes: %.120s has no access key in [default] or its "
-                        "first profile, or one that is too long",
+                        "needs both an aws_access_key_id and an aws_secret_access_key, none "
+                        "too long, in [default] or the first profile of %.120s",
                         path);
 }

@@ -14,11 +14,12 @@
 
 struct aws_keys {
     char id[129], secret[257];
-    char token[2049]; /* of temporary keys; "" for others */
+    char token[4097]; /* of temporary keys; "" for others */
 };
 
 /* Reads the keys from the file $CREDENTIALS_DIRECTORY/CREDENTIAL, which has the format of
  * ~/.aws/credentials. It takes the keys of the profile [default], or of the first profile if there
  * is no default. credential "": reads the environment variables AWS_ACCESS_KEY_ID,
- * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead. false: error has the reason. */
+ * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN instead. false: error has the reason, which continues
+ * "aws:REGION of URL ...". */
 bool aws_keys_read(struct aws_keys *keys, const char *credential, struct error *error) MUST_CHECK;

@@ -23,21 +23,23 @@ bool fetcher_check(const struct options *options, struct errors *errors)
 
 /* Parses the option into `prefixes`. false: it has a fault, and `prefixes` stay as they were. */
 static bool take_prefixes(struct prefixes *prefixes, const struct options *options,
-                          struct error *error)
+                          struct errors *errors)
 {
     struct prefixes fresh;
-    bool good = prefixes_parse(&fresh, options->url_prefixes, error) &&
-                prefixes_read_keys(&fresh, error);
+    struct error error = {0};
+    bool good = prefixes_parse(&fresh, options->url_prefixes, &error)
+                    ? prefixes_read_keys(&fresh, errors)
+                    : errors_add(errors, &error);
     prefixes_clear(good ? prefixes : &fresh);
     if (good)
         *prefixes = fresh;
     return good;
 }
 
-bool fetcher_check_keys(const struct options *options, struct error *error)
+bool fetcher_check_keys(const struct options *options, struct errors *errors)
 {
     struct prefixes prefixes = {0};
-    bool good = take_prefixes(&prefixes, options, error);
+    bool good = take_prefixes(&prefixes, options, errors);
     prefixes_clear(&prefixes);
     return good;
 }
@@ -67,6 +69,7 @@ struct fetcher {
     struct web_loop *web;
     uv_timer_t soon;     /* starts transfers from the line on the next turn of the loop */
     struct list line;    /* transfers that wait, by rank */
+    struct list keyless; /* transfers that have left the line and wait for keys of a role */
     struct list running; /* the oldest first */
     size_t held; /* capacity of running downloads, and bytes of ended ones before fetcher_release */
     bool stopping;
@@ -77,9 +80,13 @@ const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher)
     return &fetcher->rules.prefixes;
 }
 
-bool fetcher_reload(struct fetcher *fetcher, struct error *error)
+static void use_roles(struct fetcher *fetcher)
 {
-    return take_prefixes(&fetcher->rules.prefixes, fetcher->rules.options, error);
+    const struct prefixes *prefixes = &fetcher->rules.prefixes;
+    const struct prefix *first[AWS_ROLE_COUNT] = {NULL};
+    for (size_t i = prefixes->count; i-- > 0;)
+        first[prefixes->items[i].role] = &prefixes->items[i];
+    roles_use(fetcher->rules.roles, first);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -123,10 +130,9 @@ void fetcher_release(struct fetcher *fetcher, size_t length)
 static void leave_list(struct transfer *transfer)
 {
     struct fetcher *fetcher = transfer->fetcher;
-    bool runs = transfer->web.easy != NULL;
-    if (runs)
+    if (transfer->list == &fetcher->running)
         web_loop_remove(fetcher->web, &transfer->web);
-    list_remove(runs ? &fetcher->running : &fetcher->line, &transfer->node);
+    list_remove(transfer->list, &transfer->node);
     pump_soon(fetcher);
 }
 
@@ -216,13 +222,37 @@ static void unpause(struct fetcher *fetcher)
     }
 }
 
+static void move_to(struct list *list, struct transfer *transfer)
+{
+    list_remove(transfer->list, &transfer->node);
+    list_push(list, &transfer->node);
+    transfer->list = list;
+}
+
+static void enter_line(struct fetcher *fetcher, struct transfer *transfer)
+{
+    transfer->list = &fetcher->line;
+    rank_push(&fetcher->line, &transfer->node, RANK_OFFSET(struct transfer, node, request.rank));
+    pump_soon(fetcher);
+}
+
+/* A role has keys, or gives none: the transfers that wait begin, or fail. */
+static void on_roles_changed(void *context)
+{
+    struct fetcher *fetcher = context;
+    for (struct list_node *node; (node = list_pop(&fetcher->keyless));)
+        enter_line(fetcher, container_of(node, struct transfer, node));
+}
+
 static void begin_transfer(struct fetcher *fetcher, struct transfer *transfer)
 {
-    bool prepared = transfer_prepare(transfer);
-    if (transfer->web.easy) {
-        list_remove(&fetcher->line, &transfer->node);
-        list_push(&fetcher->running, &transfer->node);
+    if (transfer_waits_for_keys(transfer)) {
+        move_to(&fetcher->keyless, transfer);
+        return;
     }
+    bool prepared = transfer_prepare(transfer);
+    if (transfer->web.easy)
+        move_to(&fetcher->running, transfer);
     if (!prepared || !add_request(fetcher, transfer))
         end_transfer(transfer);
     else if (transfer->request.begun)
@@ -248,17 +278,34 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
     transfer->fetcher = fetcher;
     transfer->rules = &fetcher->rules;
     transfer->request = *request;
-    rank_push(&fetcher->line, &transfer->node, RANK_OFFSET(struct transfer, node, request.rank));
-    pump_soon(fetcher);
+    enter_line(fetcher, transfer);
     return transfer;
 }
 
 /* ---- the fetcher ---------------------------------------------------------------------------- */
 
+/* Opens everything that has handles on the loop. */
+static bool open_web(struct fetcher *fetcher, uv_loop_t *loop, struct error *error)
+{
+    const struct options *options = fetcher->rules.options;
+    fetcher->web = web_loop_create(loop, (long)options->url_connections, error);
+    if (!fetcher->web)
+        return false;
+    fetcher->rules.roles = roles_create(loop, fetcher->web, options, on_roles_changed, fetcher);
+    if (!fetcher->rules.roles) {
+        web_loop_stop(fetcher->web);
+        return error_refuse(error, "no memory for transfers");
+    }
+    uv_timer_init(loop, &fetcher->soon);
+    fetcher->soon.data = fetcher;
+    return true;
+}
+
 struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
                                struct metrics_urls *totals, struct error *error)
 {
     struct fetcher *fetcher = calloc(1, sizeof *fetcher);
+    struct errors errors = {0};
     if (!fetcher) {
         error_refuse(error, "no memory for transfers");
         return NULL;
@@ -268,15 +315,50 @@ struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
     fetcher->totals = totals;
     list_init(&fetcher->line);
     list_init(&fetcher->running);
-    if (!take_prefixes(&fetcher->rules.prefixes, options, error) ||
-        !networks_parse(&fetcher->rules.networks, options->url_networks, error) ||
-        !(fetcher->web = web_loop_create(loop, (long)options->url_connections, error))) {
+    list_init(&fetcher->keyless);
+    if (!take_prefixes(&fetcher->rules.prefixes, options, &errors)) {
+        *error = errors.first;
         fetcher_destroy(fetcher);
         return NULL;
     }
-    uv_timer_init(loop, &fetcher->soon);
-    fetcher->soon.data = fetcher;
+    if (!networks_parse(&fetcher->rules.networks, options->url_networks, error) ||
+        !open_web(fetcher, loop, error)) {
+        fetcher_destroy(fetcher);
+        return NULL;
+    }
+    use_roles(fetcher);
     return fetcher;
+}
+
+bool fetcher_reload(struct fetcher *fetcher, struct error *error)
+{
+    struct errors errors = {0};
+    bool good = take_prefixes(&fetcher->rules.prefixes, fetcher->rules.options, &errors);
+    if (!good) {
+        *error = errors.first;
+        return false;
+    }
+    use_roles(fetcher);
+    on_roles_changed(fetcher); /* a role that is no longer used will not answer */
+    return true;
+}
+
+void fetcher_try_roles(const struct options *options)
+{
+    uv_loop_t loop;
+    struct metrics_urls ignored = {0};
+    struct error error = {0};
+    const struct aws_keys *keys;
+    if (uv_loop_init(&loop) != 0)
+        return;
+    struct fetcher *fetcher = fetcher_create(&loop, options, &ignored, &error);
+    for (enum aws_role role = AWS_ROLE_NONE + 1; fetcher && role < AWS_ROLE_COUNT; role++)
+        while (roles_keys(fetcher->rules.roles, role, &keys, &error) == ROLES_AWAITED)
+            uv_run(&loop, UV_RUN_ONCE);
+    fetcher_stop(fetcher);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    fetcher_destroy(fetcher);
+    uv_loop_close(&loop);
 }
 
 void fetcher_stop(struct fetcher *fetcher)
@@ -284,10 +366,11 @@ void fetcher_stop(struct fetcher *fetcher)
     if (!fetcher)
         return;
     fetcher->stopping = true;
-    while (!list_empty(&fetcher->running))
-        fetcher_cancel(fetcher, container_of(list_first(&fetcher->running), struct transfer, node));
-    while (!list_empty(&fetcher->line))
-        fetcher_cancel(fetcher, container_of(list_first(&fetcher->line), struct transfer, node));
+    struct list *const lists[] = {&fetcher->running, &fetcher->line, &fetcher->keyless};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        while (!list_empty(lists[i]))
+            fetcher_cancel(fetcher, container_of(list_first(lists[i]), struct transfer, node));
+    roles_stop(fetcher->rules.roles);
     web_loop_stop(fetcher->web);
     uv_close((uv_handle_t *)&fetcher->soon, NULL);
 }
@@ -296,6 +379,7 @@ void fetcher_destroy(struct fetcher *fetcher)
 {
     if (!fetcher)
         return;
+    roles_destroy(fetcher->rules.roles);
     web_loop_destroy(fetcher->web);
     prefixes_clear(&fetcher->rules.prefixes);
     networks_clear(&fetcher->rules.networks);
@@ -313,10 +397,13 @@ struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
                                struct metrics_urls *totals, struct error *error)
 {
     struct fetcher *fetcher = calloc(1, sizeof *fetcher);
+    struct errors errors = {0};
     (void)loop;
     (void)totals;
-    if (fetcher && take_prefixes(&fetcher->prefixes, options, error))
+    if (fetcher && take_prefixes(&fetcher->prefixes, options, &errors))
         return fetcher;
+    if (errors.count > 0)
+        *error = errors.first;
     error_refuse(error, "no memory for transfers");
     free(fetcher);
     return NULL;
@@ -327,6 +414,11 @@ bool fetcher_reload(struct fetcher *fetcher, struct error *error)
     (void)fetcher;
     (void)error;
     return true;
+}
+
+void fetcher_try_roles(const struct options *options)
+{
+    (void)options;
 }
 
 const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher)

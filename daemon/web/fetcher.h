@@ -9,6 +9,9 @@
  * The URL of each request, also after a redirect, must begin with a prefix of the option
  * `url_prefixes`, and each address that libcurl connects to is checked (networks.h).
  *
+ * Requests of S3 may be signed with keys of a role (roles.h). A transfer that needs them before the
+ * role has answered waits outside of the line.
+ *
  * The fetcher never blocks the loop. It calls `begun` and `done` from the loop, never from inside
  * the functions below. Loop thread only.
  */
@@ -46,8 +49,14 @@ struct transfer_request {
 
 /* Checks the options url_prefixes and url_networks. Adds the first error of each. */
 bool fetcher_check(const struct options *options, struct errors *errors) MUST_CHECK;
-/* Reads the keys that url_prefixes names. false: one is missing, or the option is wrong. */
-bool fetcher_check_keys(const struct options *options, struct error *error) MUST_CHECK;
+/* Reads the keys that url_prefixes names, and what roles need. Adds an error for each prefix that
+ * lacks something, and for a wrong option. */
+bool fetcher_check_keys(const struct options *options, struct errors *errors) MUST_CHECK;
+
+/* Asks each role that url_prefixes names for keys, and logs whether it gives some. Takes up to 15
+ * s.
+ */
+void fetcher_try_roles(const struct options *options);
 
 /* Logs a warning for each prefix of url_prefixes that matches no URL, because an earlier one allows
  * all of its URLs. */
@@ -58,8 +67,8 @@ void fetcher_warn_of_order(const struct options *options);
  * short. */
 struct fetcher *fetcher_create(uv_loop_t *loop, const struct options *options,
                                struct metrics_urls *totals, struct error *error);
-/* Parses url_prefixes after a reload, and reads all keys again. false: the old prefixes stay, and
- * error has the reason. */
+/* Parses url_prefixes after a reload, reads all keys again, and asks all roles for new ones. false:
+ * the old prefixes stay, and error has the reason. */
 bool fetcher_reload(struct fetcher *fetcher, struct error *error) MUST_CHECK;
 const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher);
 

@@ -23,7 +23,17 @@ static bool is_name(const char *name)
     return *name && *name != '.' && strspn(name, letters) == strlen(name);
 }
 
-/* "aws:REGION" or "aws:REGION:CREDENTIAL" */
+/* "CREDENTIAL" or "@ROLE" */
+static bool take_source(struct prefix *prefix, const char *source)
+{
+    if (*source != '@')
+        return text_copy(prefix->credential, sizeof prefix->credential, source) &&
+               is_name(prefix->credential);
+    prefix->role = aws_role_by_name(source + 1);
+    return prefix->role != AWS_ROLE_NONE;
+}
+
+/* "aws:REGION", "aws:REGION:CREDENTIAL" or "aws:REGION:@ROLE" */
 static bool take_signing(struct prefix *prefix, const char *word, struct error *error)
 {
     const char *region = word + 4, *colon = strchr(region, ':');
@@ -33,10 +43,13 @@ static bool take_signing(struct prefix *prefix, const char *word, struct error *
     if (length >= sizeof prefix->region)
         return fail(error, word, "has a region that is too long");
     memcpy(prefix->region, region, length);
-    if (!is_name(prefix->region) ||
-        (colon && (!text_copy(prefix->credential, sizeof prefix->credential, colon + 1) ||
-                   !is_name(prefix->credential))))
-        return fail(error, word, "must be aws:REGION or aws:REGION:CREDENTIAL");
+    if (!is_name(prefix->region) || (colon && !take_source(prefix, colon + 1)))
+        return error_refuse(
+            error,
+            "option url_prefixes has \"%.80s\", which must be aws:REGION, "
+            "aws:REGION:CREDENTIAL, or aws:REGION: with @instance, @web-identity or "
+            "@container",
+            word);
     prefix->is_signed = true;
     return true;
 }
@@ -70,14 +83,26 @@ bool prefixes_parse(struct prefixes *prefixes, const char *text, struct error *e
     return good;
 }
 
-bool prefixes_read_keys(struct prefixes *prefixes, struct error *error)
+static bool read_keys(struct prefix *prefix, struct errors *errors)
 {
-    for (size_t i = 0; i < prefixes->count; i++) {
-        struct prefix *prefix = &prefixes->items[i];
-        if (prefix->is_signed && !aws_keys_read(&prefix->keys, prefix->credential, error))
-            return false;
-    }
-    return true;
+    struct error fault = {0};
+    bool is_role = prefix->role != AWS_ROLE_NONE;
+    if (is_role ? role_check(prefix->role, prefix->region, &fault)
+                : aws_keys_read(&prefix->keys, prefix->credential, &fault))
+        return true;
+    const char *source = is_role ? aws_role_name(prefix->role) : prefix->credential;
+    return errors_addf(errors, "option url_prefixes: aws:%s%s%s%s of %.*s %s", prefix->region,
+                       *source ? ":" : "", is_role ? "@" : "", source, URL_SHOWN(&prefix->url),
+                       fault.text);
+}
+
+bool prefixes_read_keys(struct prefixes *prefixes, struct errors *errors)
+{
+    bool good = true;
+    for (size_t i = 0; i < prefixes->count; i++)
+        if (prefixes->items[i].is_signed)
+            good = read_keys(&prefixes->items[i], errors) && good;
+    return good;
 }
 
 void prefixes_clear(struct prefixes *prefixes)

@@ -39,6 +39,12 @@ static bool is_upload(const struct transfer *transfer)
     return transfer->request.direction == TRANSFER_UPLOAD;
 }
 
+/* The status of a failure that a later attempt of the job may not have. */
+static enum status retryable_error(const struct transfer *transfer)
+{
+    return is_upload(transfer) ? STATUS_WRITE_FAILED : STATUS_INPUT_UNREADABLE;
+}
+
 static long status_of(const struct transfer *transfer)
 {
     long status = 0;
@@ -75,8 +81,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *context)
     transfer->header_bytes += size * count;
     if (transfer->header_bytes <= TRANSFER_HEADERS_BYTES)
         return size * count;
-    error_set(&transfer->error,
-              is_upload(transfer) ? STATUS_WRITE_FAILED : STATUS_INPUT_UNREADABLE,
+    error_set(&transfer->error, retryable_error(transfer),
               "the server's headers for \"%.*s\" have more than %llu bytes",
               URL_SHOWN(&transfer->url), TRANSFER_HEADERS_BYTES);
     return ABORT;
@@ -198,28 +203,6 @@ static void set_limits(struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
 }
 
-/* Sets the protocols, the redirects and the checks of certificates explicitly, so that neither
- * libcurl's defaults, nor environment variables, nor a user's files, nor a server change them. */
-static void set_protocol(struct transfer *transfer)
-{
-    CURL *easy = transfer->web.easy;
-    const char *ca_file = transfer->rules->options->url_ca_file;
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    /* A slow name server must not block the loop when a transfer is cancelled. */
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores http_proxy, https_proxy and ALL_PROXY */
-    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* follow() checks each redirect */
-    curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpuimgd/" GPUIMGD_VERSION);
-    if (*ca_file)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
-}
-
 static CURLcode add_header(struct transfer *transfer, const char *name, const char *value)
 {
     size_t length = strlen(name) + strlen(value) + 3;
@@ -271,21 +254,22 @@ static bool can_sign_headers(struct transfer *transfer)
     return true;
 }
 
-static CURLcode sign(struct transfer *transfer, const struct prefix *prefix)
+static CURLcode sign(struct transfer *transfer, const struct prefix *prefix,
+                     const struct aws_keys *keys)
 {
     char signing[sizeof "aws:amz::s3" + AWS_NAME_BYTES_MAX];
     snprintf(signing, sizeof signing, "aws:amz:%s:s3", prefix->region);
     CURLcode code = curl_easy_setopt(transfer->web.easy, CURLOPT_AWS_SIGV4, signing);
     if (code == CURLE_OK)
-        code = curl_easy_setopt(transfer->web.easy, CURLOPT_USERNAME, prefix->keys.id);
+        code = curl_easy_setopt(transfer->web.easy, CURLOPT_USERNAME, keys->id);
     if (code == CURLE_OK)
-        code = curl_easy_setopt(transfer->web.easy, CURLOPT_PASSWORD, prefix->keys.secret);
+        code = curl_easy_setopt(transfer->web.easy, CURLOPT_PASSWORD, keys->secret);
     /* Without this header libcurl 7.88 signs an upload as if its body were empty, and the server
      * refuses it. The header leaves the body out of the signature; with https, TLS protects it. */
     if (code == CURLE_OK)
         code = add_header(transfer, "x-amz-content-sha256", "UNSIGNED-PAYLOAD");
-    if (code == CURLE_OK && *prefix->keys.token)
-        code = add_header(transfer, "x-amz-security-token", prefix->keys.token);
+    if (code == CURLE_OK && *keys->token)
+        code = add_header(transfer, "x-amz-security-token", keys->token);
     return code;
 }
 
@@ -294,15 +278,16 @@ static bool is_signed(const struct transfer *transfer, const struct prefix *pref
     return prefix->is_signed && !transfer->left_prefix;
 }
 
-static CURLcode set_target(struct transfer *transfer, const struct prefix *prefix)
+/* keys: NULL: the request is not signed. */
+static CURLcode set_target(struct transfer *transfer, const struct prefix *prefix,
+                           const struct aws_keys *keys)
 {
-    bool signs = is_signed(transfer, prefix);
-    char *signing = signs ? url_text_for_signing(&transfer->url) : NULL;
-    const char *text = signs ? signing : transfer->url.text;
+    char *signing = keys ? url_text_for_signing(&transfer->url) : NULL;
+    const char *text = keys ? signing : transfer->url.text;
     CURLcode code =
         text ? curl_easy_setopt(transfer->web.easy, CURLOPT_URL, text) : CURLE_OUT_OF_MEMORY;
-    if (code == CURLE_OK && signs)
-        code = sign(transfer, prefix);
+    if (code == CURLE_OK && keys)
+        code = sign(transfer, prefix, keys);
     free(signing);
     if (code == CURLE_OK && is_upload(transfer)) {
         curl_easy_setopt(transfer->web.easy, CURLOPT_UPLOAD, 1L);
@@ -330,13 +315,45 @@ static void forget_request(struct transfer *transfer)
     *transfer->forbidden = *transfer->fault = '\0';
 }
 
-bool transfer_prepare(struct transfer *transfer)
+/* NULL: transfer->error is set. */
+static const struct prefix *find_prefix(struct transfer *transfer)
 {
     struct error *error = &transfer->error;
     if (!transfer->url.text && url_parse(&transfer->url, transfer->request.url, error) != STATUS_OK)
+        return NULL;
+    return prefixes_match(&transfer->rules->prefixes, &transfer->url, error);
+}
+
+bool transfer_waits_for_keys(struct transfer *transfer)
+{
+    const struct prefix *prefix = find_prefix(transfer);
+    const struct aws_keys *keys;
+    struct error ignored = {0};
+    return prefix && prefix->role != AWS_ROLE_NONE &&
+           roles_keys(transfer->rules->roles, prefix->role, &keys, &ignored) == ROLES_AWAITED;
+}
+
+/* Finds the keys that sign the request. false: there are none, and transfer->error is set. */
+static bool find_keys(struct transfer *transfer, const struct prefix *prefix,
+                      const struct aws_keys **keys)
+{
+    struct error fault = {0};
+    *keys = &prefix->keys;
+    if (!can_sign_headers(transfer))
         return false;
-    const struct prefix *prefix = prefixes_match(&transfer->rules->prefixes, &transfer->url, error);
-    if (!prefix || (is_signed(transfer, prefix) && !can_sign_headers(transfer)))
+    if (prefix->role == AWS_ROLE_NONE ||
+        roles_keys(transfer->rules->roles, prefix->role, keys, &fault) == ROLES_READY)
+        return true;
+    return error_fail(&transfer->error, retryable_error(transfer), "\"%.*s\" is not signed: %s",
+                      URL_SHOWN(&transfer->url), fault.text);
+}
+
+bool transfer_prepare(struct transfer *transfer)
+{
+    struct error *error = &transfer->error;
+    const struct aws_keys *keys = NULL;
+    const struct prefix *prefix = find_prefix(transfer);
+    if (!prefix || (is_signed(transfer, prefix) && !find_keys(transfer, prefix, &keys)))
         return false;
     if (!transfer->web.easy)
         transfer->web.easy = curl_easy_init();
@@ -345,8 +362,8 @@ bool transfer_prepare(struct transfer *transfer)
     forget_request(transfer);
     set_callbacks(transfer);
     set_limits(transfer);
-    set_protocol(transfer);
-    CURLcode code = set_target(transfer, prefix);
+    web_loop_protect(transfer->web.easy, transfer->rules->options->url_ca_file);
+    CURLcode code = set_target(transfer, prefix, keys);
     if (code != CURLE_OK)
         error_set(error, STATUS_OUT_OF_MEMORY, "libcurl cannot prepare \"%.*s\": %s",
                   URL_SHOWN(&transfer->url), curl_easy_strerror(code));
@@ -367,12 +384,6 @@ void transfer_clear(struct transfer *transfer)
 }
 
 /* ---- the end of a request ------------------------------------------------------------------- */
-
-/* The status of a failure that a later attempt of the job may not have. */
-static enum status retryable_error(const struct transfer *transfer)
-{
-    return is_upload(transfer) ? STATUS_WRITE_FAILED : STATUS_INPUT_UNREADABLE;
-}
 
 /* Too busy, too early, or a fault of the server: the same request may succeed later. */
 static bool is_retryable_answer(long status)

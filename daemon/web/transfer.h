@@ -10,6 +10,7 @@
 #include "conf/list.h"
 #include "daemon/web/fetcher.h"
 #include "daemon/web/networks.h"
+#include "daemon/web/roles.h"
 #include "daemon/web/web_loop.h"
 
 /* What all transfers of a fetcher share. */
@@ -17,6 +18,7 @@ struct transfer_rules {
     const struct options *options; /* a reload changes them */
     struct prefixes prefixes;
     struct networks networks;
+    struct roles *roles;
     /* Asks the fetcher for `bytes` more of the option url_bytes. false: the transfer must pause;
      * the fetcher lets it go on later. */
     bool (*take_memory)(struct fetcher *fetcher, struct transfer *transfer, size_t bytes);
@@ -24,12 +26,13 @@ struct transfer_rules {
 };
 
 struct transfer {
-    struct list_node node; /* in the fetcher's line, or in its list of running transfers */
+    struct list_node node;
+    struct list *list; /* of the fetcher: the one that has the transfer */
     struct fetcher *fetcher;
     const struct transfer_rules *rules;
     struct transfer_request request;
     struct url url;             /* of the current request */
-    struct web_request web;     /* its handle is NULL while the transfer is in the line */
+    struct web_request web;     /* its handle is NULL until the first request is prepared */
     struct curl_slist *headers; /* sent with the current request */
     unsigned redirects;         /* followed so far */
     bool left_prefix; /* a redirect has left its URL's prefix: no request is signed any more */
@@ -47,6 +50,8 @@ struct transfer {
     struct error error;          /* STATUS_OK: none */
 };
 
+/* Whether the first request must be signed with keys of a role that is being asked for them. */
+bool transfer_waits_for_keys(struct transfer *transfer);
 /* Prepares the first request, or the next one after a redirect. false: transfer->error is set. */
 bool transfer_prepare(struct transfer *transfer);
 /* Call it when libcurl has ended a request with `code`. true: the transfer has ended, and

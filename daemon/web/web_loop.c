@@ -100,6 +100,24 @@ static int set_socket(CURL *easy, curl_socket_t fd, int what, void *context, voi
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
+void web_loop_protect(CURL *easy, const char *ca_file)
+{
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* A slow name server must not block the loop when a request is cancelled. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores http_proxy, https_proxy and ALL_PROXY */
+    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L); /* the caller checks each redirect */
+    curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_easy_setopt(easy, CURLOPT_USERAGENT, "gpuimgd/" GPUIMGD_VERSION);
+    if (*ca_file)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
+}
+
 bool web_loop_add(struct web_loop *web, struct web_request *request)
 {
     curl_easy_setopt(request->easy, CURLOPT_PRIVATE, request);

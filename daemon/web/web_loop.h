@@ -26,6 +26,11 @@ struct web_request {
 /* connections_max: connections that are kept for later requests. NULL: the error is set. */
 struct web_loop *web_loop_create(uv_loop_t *loop, long connections_max, struct error *error);
 
+/* Sets the protocols, the redirects and the checks of certificates explicitly, so that neither
+ * libcurl's defaults, nor environment variables, nor a user's files, nor a server change them.
+ * ca_file: "" for the system's authorities. */
+void web_loop_protect(CURL *easy, const char *ca_file);
+
 /* Begins the request; sets CURLOPT_PRIVATE of its handle. false: out of memory. */
 bool web_loop_add(struct web_loop *web, struct web_request *request) MUST_CHECK;
 /* Ends a request without a callback. Nothing happens if it does not run. */

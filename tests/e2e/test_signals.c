@@ -266,8 +266,13 @@ TEST(test_check_looks_for_keys)
     const char *option = text_of("-c%s", config_path());
     for (size_t i = 0; i < 2; i++)
         unsetenv(names[i]);
-    check_run("-t", option, 0, "or too long ones; without keys the daemon does not start", false);
-    check_run(option, NULL, 78, "have no keys", false);
+    check_run(
+        "-t", option, 0,
+        "option url_prefixes: aws:eu of https://h/ needs AWS_ACCESS_KEY_ID and "
+        "AWS_SECRET_ACCESS_KEY, which are not set in the environment; without this the daemon "
+        "does not start",
+        false);
+    check_run(option, NULL, 78, "AWS_ACCESS_KEY_ID", false);
     for (size_t i = 0; i < 2; i++)
         setenv(names[i], "key", 1);
     char *out, *err;
@@ -278,7 +283,7 @@ TEST(test_check_looks_for_keys)
     for (size_t i = 0; i < 2; i++)
         unsetenv(names[i]);
     write_config("url_prefixes = https://h/ aws:eu:photos\n");
-    check_run("-t", option, 0, "credential \"photos\"", false);
+    check_run("-t", option, 0, "aws:eu:photos of https://h/ needs CREDENTIALS_DIRECTORY", false);
 }
 
 /* The first prefix counts, and its signing. */

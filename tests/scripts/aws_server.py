@@ -10,6 +10,7 @@ credentials give keys, and S3 accepts only signatures with keys that were given 
     /container         credentials of a container
     /BUCKET/KEY        GET and PUT of an object
     /control           PUT: JSON that changes `state`; GET: `state` with counts of requests
+    /image             GET: the image that is also the object /photos/in/p.png
     /headers/BUCKET/K  GET: the headers of the upload of an object, as JSON
 """
 import calendar
@@ -27,7 +28,7 @@ import urllib.parse
 import zlib
 
 STAMP = "%Y%m%dT%H%M%SZ"
-ROLE_MODES = ("ok", "status", "slow", "garbage", "huge", "ended", "injection", "redirect", "same")
+ROLE_MODES = ("ok", "status", "slow", "late", "garbage", "huge", "ended", "injection", "redirect", "same")
 state = {
     "mode": "ok",  # of all servers that give keys
     "status": 500,  # of mode "status"
@@ -160,6 +161,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/control":
             return self.control(body)
+        if path == "/image":
+            return self.answer(200, objects["/photos/in/p.png"][0])
         if path.startswith("/headers/"):
             return self.answer(200, json.dumps(objects[path[len("/headers"):]][1]))
         if path.startswith("/latest/"):
@@ -186,6 +189,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if mode == "slow":
             time.sleep(20)
             self.close_connection = True
+        elif mode == "late":
+            time.sleep(0.7)
+            return False
         elif mode == "status":
             code = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no &amp; no\r\n\x1b[1m" \
                    "</Message></Error></ErrorResponse>"

@@ -281,9 +281,12 @@ TEST(test_prefixes)
     need_libcurl();
     struct prefixes prefixes;
     struct error error = {0};
-    assert_true(prefixes_parse(&prefixes, " https://h/a/  https://B.example:443 aws:eu-west-1\t"
-                               "http://h:8080/c/d aws:us-east-1:key ", &error));
-    assert_int_equal(prefixes.count, 3);
+    assert_true(
+        prefixes_parse(&prefixes,
+                       " https://h/a/  https://B.example:443 aws:eu-west-1\t"
+                       "http://h:8080/c/d aws:us-east-1:key https://r/ aws:eu:@web-identity",
+                       &error));
+    assert_int_equal(prefixes.count, 4);
     const struct prefix *first = prefixes.items;
     assert_ptr_equal(match(&prefixes, "https://h/a/"), first);
     assert_ptr_equal(match(&prefixes, "https://h/a/b?c"), first);
@@ -304,6 +307,9 @@ TEST(test_prefixes)
     assert_string_equal(first[1].credential, "");
     assert_string_equal(first[2].region, "us-east-1");
     assert_string_equal(first[2].credential, "key");
+    assert_int_equal(first[2].role, AWS_ROLE_NONE);
+    assert_string_equal(first[3].credential, "");
+    assert_int_equal(first[3].role, AWS_ROLE_WEB_IDENTITY);
     prefixes_clear(&prefixes);
 }
 
@@ -326,7 +332,11 @@ TEST(test_wrong_prefixes)
         {"https://h/ aws:eu:", "must be aws:REGION"},
         {"https://h/ aws:eu:../key", "must be aws:REGION"},
         {"https://h/ aws:eu:.key", "must be aws:REGION"},
+        {"https://h/ aws:eu:@", "\"aws:eu:@\", which must be aws:REGION"},
+        {"https://h/ aws:eu:@Instance", "@instance, @web-identity or @container"},
+        {"https://h/ aws:eu:@instance:x", "must be aws:REGION"},
         {"https://h/ aws:eu aws:eu", "second signing"},
+        {"https://h/ aws:eu:@instance aws:eu", "second signing"},
         {"https://h/?a", "has a query"},
         {"https://h/ s3://b", "does not begin with"},
         {"https://u:p@h/", "user or a password"},
@@ -356,7 +366,7 @@ TEST(test_keys)
     fclose(file);
     unsetenv("CREDENTIALS_DIRECTORY");
     assert_false(aws_keys_read(&keys, "key", &error));
-    assert_non_null(strstr(error.text, "CREDENTIALS_DIRECTORY is not set"));
+    assert_non_null(strstr(error.text, "CREDENTIALS_DIRECTORY, which is not set"));
     setenv("CREDENTIALS_DIRECTORY", folder, 1);
     error_clear(&error);
     assert_true(aws_keys_read(&keys, "key", &error));

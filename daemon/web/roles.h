@@ -1,0 +1,40 @@
+/*
+ * roles.h - gets the keys of roles, and gets new ones before they end.
+ *
+ * A role that url_prefixes names is asked for keys at once, and again 15 minutes before its keys
+ * end, or after half of their time if they last less than 30 minutes. If that fails, it is asked
+ * again after 1, 2, 4, 8 and then every 10 seconds, and the old keys are used until their end. All
+ * requests run on the loop and end within 5 s; transfers that need keys of a role wait for the
+ * first answer (fetcher.c). Loop thread only.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "conf/options.h"
+#include "daemon/web/prefixes.h"
+#include "daemon/web/web_loop.h"
+
+struct roles;
+
+/* changed: called when a role has been asked, from the loop. NULL: out of memory. */
+struct roles *roles_create(uv_loop_t *loop, struct web_loop *web, const struct options *options,
+                           void (*changed)(void *context), void *context);
+
+/* Sets which roles are used, and asks each of them now; the others forget their keys. first: for
+ * each role the first prefix that uses it, or NULL. Messages name it, and its region is that of
+ * STS. */
+void roles_use(struct roles *roles, const struct prefix *const first[AWS_ROLE_COUNT]);
+
+enum roles_answer {
+    ROLES_READY,   /* there are keys */
+    ROLES_AWAITED, /* there are none, and the role is being asked: `changed` will be called */
+    ROLES_FAILED   /* there are none; the role will be asked again later */
+};
+/* keys: valid until the loop runs again. error: set if there are no keys; it names the server. */
+enum roles_answer roles_keys(const struct roles *roles, enum aws_role role,
+                             const struct aws_keys **keys, struct error *error);
+
+/* Ends all requests and closes the timers. Run the loop once more, then call roles_destroy. */
+void roles_stop(struct roles *roles);
+void roles_destroy(struct roles *roles); /* NULL is allowed */
