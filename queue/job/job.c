@@ -1,269 +1,21 @@
 #include "queue/job/job.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "conf/limits.h"
 #include "conf/mask.h"
-#include "conf/text.h"
+#include "queue/job/check.h"
+#include "queue/job/client_labels.h"
 #include "queue/job/headers.h"
 #include "queue/job/json.h"
-#include "queue/job/client_labels.h"
 
 /* The years 2001 and 5138. A number below this range was probably meant as seconds from now, a
  * number above it as milliseconds: in milliseconds, any time since 2001 is above it. */
-#define UNIX_SECONDS_MIN 978307200.0
-#define UNIX_SECONDS_MAX 1e11
+#define UNIX_SECONDS_MIN     978307200.0
+#define UNIX_SECONDS_MAX     1e11
 #define RELATIVE_SECONDS_MAX 1e9 /* 31 years */
-/* Messages show at most this many bytes of a value, so that the sentence fits ERROR_TEXT_MAX. */
-#define SHOWN_MAX 60
-
-static const char *const job_keys[] = {
-    "input",    "output", "ops",         "outputs",    "id",     "timeout_s",  "background",
-    "orient",   "meta",   "reply_to",    "pushed",     "unique", "not_before", "expires",
-    "priority", "tag",    "traceparent", "tracestate", NULL};
-static const char *const variant_keys[] = {"output", "ops", NULL};
-static const char *const input_keys[] = {"path", "key", "url", NULL};
-static const char *const output_keys[] = {"path",     "key",   "url",     "format",
-#define PARAMETER(name, ...) #name,
-#include "conf/formats.def"
-                                          "metadata", "ttl_s", "headers", NULL};
-/* In the order of the bits. */
-static const char *const metadata_words[] = {"icc", "exif", "xmp", "copyright", "density", NULL};
-
-/* The context of the checks below. Their argument `where` is the key as messages name it:
- * "outputs[2].output". */
-struct check {
-    const struct job_rules *rules;
-    struct error *error;
-    bool no_urls; /* of an operation's input */
-};
-
-/* Both set the error and evaluate to false, so that a check can return them. */
-#define refuse_as(check, status, ...) (error_set((check)->error, status, __VA_ARGS__) == STATUS_OK)
-#define refuse(check, ...) refuse_as(check, STATUS_BAD_JOB, __VA_ARGS__)
-
-/* Prints a value for a message, shortened, into static storage (loop thread only). */
-static const char *shown(const cJSON *value)
-{
-    static char text[SHOWN_MAX + 4];
-    char *json = cJSON_PrintUnformatted(value);
-    if (json)
-        mask_text(json, MASK_VALUE);
-    bool fits = text_copy(text, SHOWN_MAX, json ? json : "?");
-    if (!fits) {
-        text_make_printable(text); /* the cut may have split a UTF-8 sequence */
-        strcat(text, "...");
-    }
-    free(json);
-    return text;
-}
-
-/* Most words differ in their first byte: then no function is called. */
-static bool same(const char *a, const char *b)
-{
-    return *a == *b && strcmp(a, b) == 0;
-}
-
-static bool is_one_of(const char *word, const char *const *names)
-{
-    while (*names && !same(*names, word))
-        names++;
-    return *names != NULL;
-}
-
-static bool check_keys(const struct check *check, const cJSON *object, const char *where,
-                       const char *const *known)
-{
-    const cJSON *item;
-    size_t count = 0;
-    char key[SHOWN_MAX + 1];
-    while (known[count])
-        count++;
-    cJSON_ArrayForEach(item, object)
-    {
-        if (is_one_of(item->string, known))
-            continue;
-        const char *near = text_nearest(item->string, known, count);
-        mask_copy(key, sizeof key, item->string);
-        if (near)
-            return refuse(check, "%s has the unknown key \"%s\"; did you mean \"%s\"?", where, key,
-                          near);
-        if (known == job_keys && is_one_of(key, input_keys))
-            return refuse(check,
-                          "%s has the unknown key \"%s\"; it belongs in the input or an "
-                          "output: \"input\":{\"%s\":...}",
-                          where, key, key);
-        if (known == job_keys && is_one_of(key, output_keys))
-            return refuse(check,
-                          "%s has the unknown key \"%s\"; it belongs in an output: "
-                          "\"output\":{\"path\":...,\"%s\":...}",
-                          where, key, key);
-        return refuse(check, "%s has the unknown key \"%s\"", where, key);
-    }
-    return true;
-}
-
-static const cJSON *member(const cJSON *object, const char *key)
-{
-    const cJSON *item = cJSON_IsObject(object) ? object->child : NULL;
-    while (item && !(item->string && same(item->string, key)))
-        item = item->next;
-    return item;
-}
-
-static bool is_integer(const cJSON *item, double low, double high)
-{
-    return cJSON_IsNumber(item) && item->valuedouble == floor(item->valuedouble) &&
-           item->valuedouble >= low && item->valuedouble <= high;
-}
-
-/* Reads an integer of low..high. Leaves the default in *value if the key is missing. */
-static bool read_integer(const struct check *check, const cJSON *object, const char *where,
-                         const char *key, double low, double high, double *value)
-{
-    const cJSON *item = member(object, key);
-    if (!item)
-        return true;
-    if (!is_integer(item, low, high))
-        return refuse(check, "%s.%s is %s; it must be an integer from %.0f to %.0f", where, key,
-                      shown(item), low, high);
-    *value = item->valuedouble;
-    return true;
-}
-
-static bool read_bool(const struct check *check, const cJSON *object, const char *where,
-                      const char *key, bool *value)
-{
-    const cJSON *item = member(object, key);
-    if (!item)
-        return true;
-    if (!cJSON_IsBool(item))
-        return refuse(check, "%s.%s is %s; it must be true or false", where, key, shown(item));
-    *value = cJSON_IsTrue(item);
-    return true;
-}
-
-static bool has_control(const char *text)
-{
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool is_c1 = c == 0xC2 && (unsigned char)text[1] < 0xA0; /* U+0080..U+009F */
-        if (c < 0x20 || c == 0x7F || is_c1)
-            return true;
-    }
-    return false;
-}
-
-/* Returns NULL if the text of the path keeps it below its root, else a description of the fault. */
-static const char *path_fault(const char *path)
-{
-    if (!*path)
-        return "is empty";
-    if (strlen(path) > JOB_PATH_BYTES_MAX)
-        return "is longer than 2048 bytes";
-    if (has_control(path))
-        return "has a control character";
-    if (*path == '/')
-        return "is absolute; it must be relative to input_root or output_root";
-    for (const char *part = path;; part++) {
-        size_t length = strcspn(part, "/");
-        if (length == 0)
-            return "has an empty part";
-        if (length <= 2 && strncmp(part, "..", length) == 0)
-            return length == 1 ? "has a part \".\"" : "has a part \"..\"";
-        part += length;
-        if (!*part)
-            return NULL;
-    }
-}
-
-static bool check_path(const struct check *check, const cJSON *item, const char *where)
-{
-    if (!cJSON_IsString(item))
-        return refuse(check, "%s is %s; it must be a string", where, shown(item));
-    if (mask_is_url(item->valuestring))
-        return refuse_as(check, STATUS_PATH_REFUSED, "%s %s is a URL; %s", where, shown(item),
-                         check->no_urls ? "an overlay must be a path or a key"
-                                        : "write {\"url\": \"https://...\"}");
-    const char *fault = path_fault(item->valuestring);
-    return !fault ||
-           refuse_as(check, STATUS_PATH_REFUSED, "%s %s %s", where, shown(item), fault);
-}
-
-/* A key in a job begins with the namespace and a kind (":img:"), so that no job can read or write
- * the queue's own keys. */
-static bool check_key(const struct check *check, const cJSON *item, const char *where,
-                      const char *kind)
-{
-    if (!cJSON_IsString(item))
-        return refuse(check, "%s is %s; it must be a string", where, shown(item));
-    const char *key = item->valuestring;
-    size_t ns = strlen(check->rules->ns), length = strlen(kind);
-    if (strncmp(key, check->rules->ns, ns) != 0 || strncmp(key + ns, kind, length) != 0 ||
-        !key[ns + length])
-        return refuse_as(check, STATUS_PATH_REFUSED, "%s is %s; it must begin with \"%s%s\"",
-                         where, shown(item), check->rules->ns, kind);
-    if (strlen(key) > JOB_KEY_BYTES_MAX)
-        return refuse_as(check, STATUS_PATH_REFUSED, "%s %s is longer than %d bytes", where,
-                         shown(item), JOB_KEY_BYTES_MAX);
-    return !has_control(key) || refuse_as(check, STATUS_PATH_REFUSED,
-                                          "%s %s has a control character", where, shown(item));
-}
-
-/* Messages show a URL without its query. */
-static bool check_url(const struct check *check, const cJSON *item, const char *where)
-{
-    if (!cJSON_IsString(item))
-        return refuse(check, "%s is %s; it must be a string", where, shown(item));
-    const char *url = item->valuestring;
-    char text[2 * SHOWN_MAX];
-    mask_copy_url(text, sizeof text, url);
-    if (strlen(url) > JOB_URL_BYTES_MAX)
-        return refuse_as(check, STATUS_PATH_REFUSED, "%s \"%s\" is longer than %d bytes", where,
-                         text, JOB_URL_BYTES_MAX);
-    if (has_control(url))
-        return refuse_as(check, STATUS_PATH_REFUSED, "%s \"%s\" has a control character", where,
-                         text);
-    return strncasecmp(url, "https://", 8) == 0 || strncasecmp(url, "http://", 7) == 0 ||
-           refuse_as(check, STATUS_PATH_REFUSED,
-                     "%s is \"%s\"; it must begin with https:// or http://", where, text);
-}
-
-static bool read_place(const struct check *check, const cJSON *item, const char *where,
-                       const char *const *keys, struct job_place *place)
-{
-    char name[96];
-    const cJSON *path = item, *key = NULL, *url = NULL;
-    if (cJSON_IsObject(item)) {
-        if (!check_keys(check, item, where, keys))
-            return false;
-        path = member(item, "path");
-        key = member(item, "key");
-        url = member(item, "url");
-        if (!!path + !!key + !!url != 1)
-            return refuse(check, "%s must have %s", where,
-                          path || key || url ? "one of path, key and url, not several"
-                                             : "path, key or url");
-        snprintf(name, sizeof name, "%s.%s", where, path ? "path" : key ? "key" : "url");
-        where = name;
-    } else if (!cJSON_IsString(item)) {
-        return refuse(check, "%s is %s; it must be a path or an object with path, key or url",
-                      where, shown(item));
-    }
-    if (path  ? !check_path(check, path, where)
-        : key ? !check_key(check, key, where, ":img:")
-              : !check_url(check, url, where))
-        return false;
-    place->path = cJSON_GetStringValue(path);
-    place->key = cJSON_GetStringValue(key);
-    place->url = cJSON_GetStringValue(url);
-    return true;
-}
 
 /* Writes and returns a list like "420", "422" or "gray", with the quotes. */
 static const char *list_words(const struct parameter_row *row, char text[128])
@@ -271,7 +23,10 @@ static const char *list_words(const struct parameter_row *row, char text[128])
     size_t used = 0;
     for (const char *const *word = row->words; *word; word++)
         used += (size_t)snprintf(text + used, 128 - used, "%s\"%s\"",
-                                 word == row->words ? "" : word[1] ? ", " : " or ", *word);
+                                 word == row->words ? ""
+                                 : word[1]          ? ", "
+                                                    : " or ",
+                                 *word);
     return text;
 }
 
@@ -314,13 +69,6 @@ static bool read_parameter(const struct check *check, const cJSON *object, const
     }
 }
 
-enum status job_check_place(const cJSON *item, const char *where, const struct job_rules *rules,
-                            struct job_place *place, struct error *error)
-{
-    const struct check check = {rules, error, .no_urls = true};
-    return read_place(&check, item, where, input_keys, place) ? STATUS_OK : error->status;
-}
-
 static bool read_encoder(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {
@@ -352,8 +100,10 @@ static bool read_metadata(const struct check *check, const cJSON *object, const 
         ok = given && metadata_words[i];
         output->metadata |= ok ? 1u << i : 0;
     }
-    return ok || refuse(check, "%s.metadata is %s; it must be \"none\", or a list of \"icc\", "
-                        "\"exif\", \"xmp\", \"copyright\" and \"density\"", where, shown(list));
+    return ok || refuse(check,
+                        "%s.metadata is %s; it must be \"none\", or a list of \"icc\", "
+                        "\"exif\", \"xmp\", \"copyright\" and \"density\"",
+                        where, shown(list));
 }
 
 static bool read_headers(const struct check *check, const cJSON *object, const char *where,
@@ -406,8 +156,10 @@ static bool read_ops(const struct check *check, const cJSON *parent, const char 
     cJSON_ArrayForEach(op, list)
     {
         if (!cJSON_IsString(op) && !(cJSON_IsObject(op) && cJSON_IsString(member(op, "op"))))
-            return refuse(check, "%s[%d] is %s; it must be a name or an object with \"op\": a "
-                          "name", where, index, shown(op));
+            return refuse(check,
+                          "%s[%d] is %s; it must be a name or an object with \"op\": a "
+                          "name",
+                          where, index, shown(op));
         index++;
     }
     *ops = list;
@@ -565,8 +317,8 @@ static bool read_background(const struct check *check, struct job *job)
         ok = is_integer(item, 0, 255);
         job->background[i] = ok ? (uint8_t)item->valuedouble : 255;
     }
-    return ok || refuse(check, "background is %s; it must be three integers from 0 to 255",
-                        shown(list));
+    return ok ||
+           refuse(check, "background is %s; it must be three integers from 0 to 255", shown(list));
 }
 
 static bool read_times(const struct check *check, struct job *job)
@@ -601,14 +353,20 @@ static bool refuse_start_time(const struct check *check, const cJSON *item)
 {
     double value = cJSON_GetNumberValue(item); /* NaN: not a number */
     if (value > UNIX_SECONDS_MAX && value / 1000 <= UNIX_SECONDS_MAX)
-        return refuse(check, "%s is %s, which looks like milliseconds; it must be Unix seconds: "
-                      "%.3f", item->string, shown(item), value / 1000);
+        return refuse(check,
+                      "%s is %s, which looks like milliseconds; it must be Unix seconds: "
+                      "%.3f",
+                      item->string, shown(item), value / 1000);
     if (value > 0 && value < UNIX_SECONDS_MIN)
-        return refuse(check, "%s is %s, before 2001; it must be Unix seconds, or \"+%g\" to count "
-                      "from the job's first fetch", item->string, shown(item), value);
-    return refuse(check, "%s is %s; it must be Unix seconds from %.0f to %.0f, or a relative time "
-                  "like \"+60\", at most \"+%.0f\"", item->string, shown(item), UNIX_SECONDS_MIN,
-                  UNIX_SECONDS_MAX, RELATIVE_SECONDS_MAX);
+        return refuse(check,
+                      "%s is %s, before 2001; it must be Unix seconds, or \"+%g\" to count "
+                      "from the job's first fetch",
+                      item->string, shown(item), value);
+    return refuse(check,
+                  "%s is %s; it must be Unix seconds from %.0f to %.0f, or a relative time "
+                  "like \"+60\", at most \"+%.0f\"",
+                  item->string, shown(item), UNIX_SECONDS_MIN, UNIX_SECONDS_MAX,
+                  RELATIVE_SECONDS_MAX);
 }
 
 static bool read_start_time(const struct check *check, const cJSON *root, const char *key,
@@ -669,8 +427,8 @@ static void note_input(struct job *job)
     struct job_place *place = &job->input;
     place->path = name_of(path, JOB_PATH_BYTES_MAX);
     place->key = place->path ? NULL : name_of(member(input, "key"), JOB_PATH_BYTES_MAX);
-    place->url = job_place_is_given(place) ? NULL
-                                           : name_of(member(input, "url"), JOB_URL_BYTES_MAX);
+    place->url =
+        job_place_is_given(place) ? NULL : name_of(member(input, "url"), JOB_URL_BYTES_MAX);
 }
 
 enum status job_parse(struct job *job, const char *text, size_t length,
