@@ -42,7 +42,7 @@ struct role {
     uv_timer_t timer;
 
     char answer[ANSWER_BYTES_MAX];
-    size_t length;
+    size_t length, header_bytes;
     bool too_long;
     double server_s;             /* the answer's header Date in Unix seconds; 0: there was none */
     char fault[CURL_ERROR_SIZE]; /* libcurl's message */
@@ -110,7 +110,9 @@ static size_t take_header(char *line, size_t size, size_t count, void *context)
         time_t server = curl_getdate(text, NULL);
         role->server_s = server > 0 ? (double)server : 0;
     }
-    return length;
+    role->header_bytes += length;
+    role->too_long |= role->header_bytes > TRANSFER_HEADERS_BYTES;
+    return role->too_long ? 0 : length;
 }
 
 static void end_request(struct role *role)
@@ -159,7 +161,7 @@ static bool start_step(struct role *role)
 {
     struct error fault = {0};
     end_request(role);
-    role->length = 0;
+    role->length = role->header_bytes = 0;
     role->too_long = false;
     role->server_s = 0;
     *role->fault = '\0';

@@ -24,12 +24,13 @@ static bool check_value(const cJSON *item, const char *where, const char *key, s
     if (length < 1 || length > JOB_HEADER_BYTES_MAX)
         return refuse(error, "%s.%s must be a string of 1 to %d bytes", where, key,
                       JOB_HEADER_BYTES_MAX);
+    bool is_name = key == headers_keys[1];
     for (const char *at = value; *at; at++)
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
-            return refuse(error,
-                          "%s.%s has a byte that is not printable ASCII at %zu; encode it, "
-                          "in a file name as filename*=UTF-8''na%%C3%%AFve.jpg",
-                          where, key, (size_t)(at - value) + 1);
+            return refuse(error, "%s.%s has a byte that is not printable ASCII at %zu; %s", where,
+                          key, (size_t)(at - value) + 1,
+                          is_name ? "write a file name as filename*=UTF-8''na%C3%AFve.jpg"
+                                  : "encode or remove it");
     return (*value != ' ' && value[length - 1] != ' ') ||
            refuse(error, "%s.%s begins or ends with a space", where, key);
 }

@@ -28,7 +28,9 @@ import urllib.parse
 import zlib
 
 STAMP = "%Y%m%dT%H%M%SZ"
-ROLE_MODES = ("ok", "status", "slow", "late", "garbage", "huge", "ended", "injection", "redirect", "same")
+ROLE_MODES = ("ok", "status", "slow", "late", "garbage", "huge", "headers", "drip", "ended",
+              "injection", "redirect")
+SHOWN_HEADERS = ("content-type", "cache-control", "content-disposition")
 state = {
     "mode": "ok",  # of all servers that give keys
     "status": 500,  # of mode "status"
@@ -42,14 +44,15 @@ static_keys = {"AKSTATIC": ("secret/of+static", "", float("inf"))}
 given = dict(static_keys)  # id: (secret, session token, end)
 metadata_tokens, objects, counts = set(), {}, {}
 lock = threading.RLock()
-last = None
 
 
 def png(width, height):
     def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check
     rows = (b"\0" + bytes(range(3 * width))) * height
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header)
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
@@ -60,17 +63,13 @@ def count(name):
 
 def give_keys():
     """Keys of a role that S3 accepts until their end."""
-    global last
     with lock:
-        if state["mode"] == "same" and last:
-            return last
         count("keys")
         key_id = "ASIA%016d" % counts["keys"]
         end = time.time() + (-60 if state["mode"] == "ended" else state["lifetime"])
         given[key_id] = (secrets.token_urlsafe(30), secrets.token_urlsafe(900) + "/+==", end)
         shown = time.gmtime(end + state["clock_offset"])
-        last = (key_id, *given[key_id][:2], time.strftime("%Y-%m-%dT%H:%M:%SZ", shown))
-        return last
+        return (key_id, *given[key_id][:2], time.strftime("%Y-%m-%dT%H:%M:%SZ", shown))
 
 
 # ---- signatures, after "Authenticating Requests: Using the Authorization Header" -----------------
@@ -88,8 +87,8 @@ def sign(secret, scope, stamp, canonical):
 def canonical_request(handler, names):
     path, _, query = handler.path.partition("?")
     pairs = sorted((p.partition("=")[0], p.partition("=")[2]) for p in query.split("&") if p)
-    lines = ["%s:%s\n" % (name, ",".join(" ".join(v.split()) for v in handler.headers.get_all(name)))
-             for name in names]
+    values = [[" ".join(v.split()) for v in handler.headers.get_all(name)] for name in names]
+    lines = ["%s:%s\n" % (name, ",".join(value)) for name, value in zip(names, values)]
     return "\n".join([handler.command, path, "&".join("%s=%s" % pair for pair in pairs),
                       "".join(lines), ";".join(names), handler.headers["x-amz-content-sha256"]])
 
@@ -111,7 +110,7 @@ def signature_fault(handler, body):
         return 400, "ExpiredToken"
     must = {name.lower() for name in handler.headers.keys()}
     must = {name for name in must if name.startswith("x-amz-")
-            or name in ("host", "content-type", "cache-control", "content-disposition")}
+            or name in ("host", *SHOWN_HEADERS)}
     if names != sorted(names) or not must <= set(names):
         return 403, "AccessDenied"
     if abs(calendar.timegm(time.strptime(stamp, STAMP)) - time.time()) > 900:
@@ -153,9 +152,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def handle_expect_100(self):
-        return super().handle_expect_100()
-
     def do_any(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.partition("?")[0]
@@ -193,13 +189,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(0.7)
             return False
         elif mode == "status":
-            code = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>no &amp; no\r\n\x1b[1m" \
-                   "</Message></Error></ErrorResponse>"
-            self.answer(state["status"], code)
+            self.answer(state["status"], "<ErrorResponse><Error><Code>AccessDenied</Code><Message>"
+                        "no &amp; no\r\n\x1b[1m</Message></Error></ErrorResponse>")
         elif mode == "garbage":
             self.answer(200, b"{\"AccessKeyId\": \"\xff\x00[[[")
         elif mode == "huge":
             self.answer(200, b"[" * 2000000)
+        elif mode == "headers":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n" + b"X-Flood: %s\r\n" % (b"x" * 1000) * 100000)
+        elif mode == "drip":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            for _ in range(100):
+                self.wfile.write(b"{")
+                self.wfile.flush()
+                time.sleep(0.2)
         elif mode == "redirect":
             self.answer(302, Location="/photos/in/p.png")
         else:
@@ -257,8 +260,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Authorization", "") != state["container_token"]:
             return self.answer(403, "{\"code\":\"InvalidAuthorizationToken\"}")
         key_id, secret, session, end = give_keys()
-        return self.answer(200, json.dumps({"RoleArn": "any", "AccessKeyId": key_id, "Token": session,
-                                            "SecretAccessKey": secret, "Expiration": end}))
+        return self.answer(200, json.dumps({"RoleArn": "any", "AccessKeyId": key_id,
+                                            "SecretAccessKey": secret, "Token": session,
+                                            "Expiration": end}))
 
     def s3(self, path, body):
         fault = signature_fault(self, body)
@@ -267,8 +271,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(fault[0], "<Error><Code>%s</Code></Error>" % fault[1])
         if self.command == "PUT":
             kept = {k.lower(): v for k, v in self.headers.items()}
-            objects[path] = (body, {k: v for k, v in kept.items() if k.startswith("x-amz-meta-")
-                                    or k in ("content-type", "cache-control", "content-disposition")})
+            objects[path] = (body, {k: v for k, v in kept.items()
+                                    if k.startswith("x-amz-meta-") or k in SHOWN_HEADERS})
             return self.answer(200)
         if path not in objects:
             return self.answer(404)

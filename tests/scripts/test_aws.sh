@@ -19,7 +19,8 @@ make_world aws
 for name in $(compgen -e AWS_); do unset "$name"; done
 start_redis "$dir" --port || exit 1
 mkdir -p "$dir/in" "$dir/out"
-s3=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+s3=$(python3 -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 readonly at=http://127.0.0.1:$s3
 python3 -B tests/scripts/aws_server.py "$s3" >"$dir/server.log" 2>&1 &
 control() { curl -sS -X PUT -d "$1" -o "$dir/null" "$at/control"; }
@@ -182,6 +183,9 @@ test_refusals() {
     refused "a redirect" '{"mode":"redirect"}' 'status 302' container "${container[@]}"
     refused "garbage" '{"mode":"garbage"}' 'is neither JSON nor XML' container "${container[@]}"
     refused "a huge answer" '{"mode":"huge"}' 'the answer is too long' container "${container[@]}"
+    refused "headers without an end" '{"mode":"headers"}' 'the answer is too long' container \
+        "${container[@]}"
+    refused "a byte from time to time" '{"mode":"drip"}' 'gets no keys' container "${container[@]}"
     refused "another token" '{"container_token":"B"}' \
         'status 403, InvalidAuthorizationToken; check the role of the task' container "${container[@]}"
     refused "keys that have ended" '{"mode":"ended"}' 'its keys ended 6' web-identity \

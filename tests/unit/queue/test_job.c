@@ -351,7 +351,8 @@ TEST(test_headers)
         {"{\"cache_control\":\"a\\tb\"}", STATUS_BAD_JOB, "ASCII at 2"},
         {"{\"cache_control\":\"a\\u007f\"}", STATUS_BAD_JOB, "ASCII at 2"},
         {"{\"content_disposition\":\"na\\u00efve\"}", STATUS_BAD_JOB,
-         "output.headers.content_disposition has a byte that is not printable ASCII at 3; encode"},
+         "output.headers.content_disposition has a byte that is not printable ASCII at 3; write a "
+         "file name as filename*=UTF-8''na%C3%AFve.jpg"},
         {"{\"metadata\":{}}", STATUS_BAD_JOB, "output.headers.metadata must be an object of 1 to"},
         {"{\"metadata\":[]}", STATUS_BAD_JOB, "output.headers.metadata must be an object"},
         {"{\"metadata\":{\"a\":1}}", STATUS_BAD_JOB, "output.headers.metadata.a must be a string"},
