@@ -337,7 +337,7 @@ struct part {
 static void bytes_of(const struct engine_task *task, double bytes[PARTS])
 {
     const struct plan *plan = task->plan;
-    bytes[H2D] = (double)(cuda_codec_is_progressive(task) ? 0 : plan->input_bytes);
+    bytes[H2D] = (double)(cuda_is_progressive(task) ? 0 : plan->input_bytes);
     bytes[DECODE] = (double)(decodes(plan) ? plan->source.file.bytes : 0);
     bytes[KERNEL] = (double)plan->device_bytes;
     bytes[ENCODE] = (double)encoded_bytes(plan);

@@ -13,6 +13,7 @@
 #include "codecs/webp/frame.h"
 #include "gpu/cuda/try.h"
 #include "gpu/jpeg/codec_memory.h"
+#include "gpu/jpeg/coefficients.h"
 #include "gpu/plan/pass.h"
 #include "gpu/png/codec_memory.h"
 
@@ -95,23 +96,19 @@ static struct jpeg_decode_image jpeg_source(const struct engine_task *task)
     };
 }
 
-/* Divides the memory of a progressive file between its two stages (codec_memory.h). *image becomes
- * the second stage, which reads the coefficients in *parts. Returns the first stage. */
-static struct jpeg_progressive_image divide(struct jpeg_decode_image *image,
-                                            struct jpeg_progressive_parts *parts)
+/* The planes of coefficients of a progressive file. */
+struct planes {
+    struct jpeg_plane of[JPEG_COMPONENTS_MAX];
+};
+
+/* Makes *image the second stage of a progressive file, which reads the coefficients in *planes.
+ * scans: the first stage. */
+static void read_coefficients(struct jpeg_decode_image *image,
+                              const struct jpeg_progressive_image *scans, struct planes *planes)
 {
-    *parts = jpeg_progressive_divide(image->frame, image->file_bytes, image->as, image->eighths,
-                                     image->work);
-    image->coefficients = parts->planes;
-    image->coefficients_verdict = parts->scans_verdict;
-    return (struct jpeg_progressive_image){
-        .frame = image->frame,
-        .file = image->file,
-        .file_bytes = image->file_bytes,
-        .luma_only = parts->luma_only,
-        .work = parts->scans_work,
-        .verdict = parts->scans_verdict,
-    };
+    (void)jpeg_progressive_planes(scans->frame, scans->luma_only, scans->work, planes->of);
+    image->coefficients = planes->of;
+    image->coefficients_verdict = scans->verdict;
 }
 
 bool cuda_codec_is_progressive(const struct engine_task *task)
@@ -133,14 +130,13 @@ static cudaError_t describe_scans(struct cuda_slot *slot)
 {
     struct cuda_codec *codec = &slot->codec;
     struct jpeg_progressive_image images[SCANS_TASKS_MAX];
-    struct jpeg_progressive_parts parts;
     uint32_t count = 0;
     list_each (node, &slot->tasks) {
         struct engine_task *task = cuda_task(node);
         struct jpeg_decode_image image = jpeg_source(task);
         if (task->error.status != STATUS_OK)
             continue;
-        images[count] = divide(&image, &parts);
+        images[count] = jpeg_scans_of(&image, task->scans_at);
         images[count].ended = &codec->ended[count];
         codec->ended[count] = 0;
         codec->images[count++] = task;
@@ -168,7 +164,7 @@ static cudaError_t describe_jpegs(struct cuda_slot *slot)
     struct cuda_codec *codec = &slot->codec;
     struct jpeg_decode_image images[BATCH_TASKS_MAX];
     struct jpeg_progressive_image scans[BATCH_TASKS_MAX];
-    struct jpeg_progressive_parts parts[BATCH_TASKS_MAX];
+    struct planes planes[BATCH_TASKS_MAX];
     cudaError_t result = cudaSuccess;
     uint32_t count = 0, progressive = 0;
     list_each(node, &slot->tasks)
@@ -178,7 +174,8 @@ static cudaError_t describe_jpegs(struct cuda_slot *slot)
             continue;
         images[count] = jpeg_source(task);
         if (images[count].frame->progressive) {
-            scans[progressive] = divide(&images[count], &parts[progressive]);
+            scans[progressive] = jpeg_scans_of(&images[count], task->scans_at);
+            read_coefficients(&images[count], &scans[progressive], &planes[progressive]);
             progressive++;
         }
         count++;
@@ -480,9 +477,8 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot)
 
 /* ---- the size of the descriptions ----------------------------------------------------------- */
 
-static size_t decoder_bytes(const struct engine_task *task, size_t *scans_bytes)
+static size_t decoder_bytes(struct engine_task *task)
 {
-    *scans_bytes = 0;
     if (decoder_of(task) == DEVICE_CODEC_PNG) {
         struct png_decode_image image = png_source(task);
         struct png_decode_batch batch;
@@ -490,16 +486,16 @@ static size_t decoder_bytes(const struct engine_task *task, size_t *scans_bytes)
     }
     if (decoder_of(task) == DEVICE_CODEC_JPEG) {
         struct jpeg_decode_image image = jpeg_source(task);
-        struct jpeg_progressive_parts parts;
         struct jpeg_progressive_image scans;
         struct jpeg_progressive_batch scans_batch;
         struct jpeg_decode_batch batch;
         if (image.frame->progressive) {
-            scans = divide(&image, &parts);
-            *scans_bytes =
+            task->scans_at = jpeg_scans_at(&image);
+            scans = jpeg_scans_of(&image, task->scans_at);
+            task->scans_bytes =
                 buffer_align(jpeg_progressive_describe(&scans, 1, NULL, 0, &scans_batch));
         }
-        return *scans_bytes + buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &batch));
+        return task->scans_bytes + buffer_align(jpeg_decode_describe(&image, 1, NULL, 0, &batch));
     }
     return 0;
 }
@@ -515,14 +511,13 @@ static size_t encoder_bytes(const struct engine_task *task, const struct encoder
 
 /* The description of a launch for several tasks is at most the sum of their separate descriptions,
  * because it has the fixed parts and the alignment gaps only once. */
-size_t cuda_codec_description_bytes(const struct engine_task *task, size_t *scans_bytes)
+void cuda_codec_measure(struct engine_task *task)
 {
-    size_t sum = decoder_bytes(task, scans_bytes);
-    for (size_t i = 0; i < CUDA_ENCODERS; i++) {
+    task->scans_at = task->scans_bytes = 0;
+    size_t sum = decoder_bytes(task);
+    for (size_t i = 0; i < CUDA_ENCODERS && sum < SIZE_MAX; i++) {
         size_t bytes = encoder_bytes(task, &encoder_calls[i]);
-        if (bytes == SIZE_MAX)
-            return SIZE_MAX;
-        sum += buffer_align(bytes);
+        sum = bytes == SIZE_MAX ? SIZE_MAX : sum + buffer_align(bytes);
     }
-    return sum;
+    task->description_bytes = sum;
 }

@@ -118,10 +118,18 @@ static enum cuda_queue queue_of(const struct engine_task *task)
     return uses_codec(plan) ? QUEUE_CODEC : QUEUE_SHARED;
 }
 
-/* Whether the device's codec cannot run the task. The sizes of its descriptions must be set. */
+void cuda_queue_prepare(struct engine_task *task)
+{
+    task->queue = queue_of(task);
+    task->description_bytes = task->scans_bytes = task->scans_at = 0;
+    if (uses_codec(task->plan))
+        cuda_codec_measure(task);
+}
+
+/* Whether the device's codec cannot run the task. */
 static bool is_declined(const struct cuda_engine *cuda, const struct engine_task *task)
 {
-    size_t room = queue_of(task) == QUEUE_PNG ? LONG_ROOM_BYTES : STREAM_CODEC_BYTES;
+    size_t room = task->queue == QUEUE_PNG ? LONG_ROOM_BYTES : STREAM_CODEC_BYTES;
     return uses_codec(task->plan) &&
            (task->description_bytes > room || task->scans_bytes > LONG_ROOM_BYTES ||
             is_unreachable(cuda, task));
@@ -142,9 +150,6 @@ static void enqueue(struct cuda_device *device, struct engine_task *task, enum c
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
 {
     device->held++;
-    task->description_bytes = task->scans_bytes = 0;
-    if (uses_codec(task->plan))
-        task->description_bytes = cuda_codec_description_bytes(task, &task->scans_bytes);
     if (is_refused(device, task)) {
         set_failed(device, task, false);
         finish(device, task);
@@ -154,7 +159,7 @@ void cuda_queue_accept(struct cuda_device *device, struct engine_task *task)
         report_declined(task);
         finish(device, task);
     } else {
-        enqueue(device, task, queue_of(task));
+        enqueue(device, task, task->queue);
     }
 }
 

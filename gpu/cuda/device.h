@@ -225,6 +225,12 @@ static inline struct engine_task *cuda_task(struct list_node *node)
     return container_of(node, struct engine_task, node);
 }
 
+/* Whether the device decodes a progressive JPEG for the task, which is prepared. */
+static inline bool cuda_is_progressive(const struct engine_task *task)
+{
+    return task->queue == QUEUE_SCANS;
+}
+
 /* The addresses of the plan's buffers in the task's block of device memory. */
 static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
 {
@@ -333,14 +339,12 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot);
 /* Whether the scans of all tasks of such a batch have ended. */
 bool cuda_codec_all_ended(const struct cuda_slot *slot);
-/* Whether the device decodes a progressive JPEG for the task. */
+/* Whether the device decodes a progressive JPEG for the task. Reads the file's frame. */
 bool cuda_codec_is_progressive(const struct engine_task *task);
 /* Number of images of the task that the device encodes. */
 uint32_t cuda_codec_images(const struct engine_task *task);
-/* Upper bound of the bytes that the task adds to the descriptions of its batch; SIZE_MAX: the
- * device cannot encode its images. *scans_bytes: those of a progressive file's batch of
- * QUEUE_SCANS, or 0; the result is then for its batch of QUEUE_CODEC. */
-size_t cuda_codec_description_bytes(const struct engine_task *task, size_t *scans_bytes);
+/* Any thread. Sets description_bytes, scans_bytes and scans_at of the task. */
+void cuda_codec_measure(struct engine_task *task);
 
 /* ---- service.c: the states of the devices. Any thread ---- */
 
@@ -364,8 +368,11 @@ static inline enum engine_device_state cuda_device_state(const struct cuda_devic
     return atomic_load(&device->base.state);
 }
 
-/* ---- cuda_queue.c: on the device's thread ---- */
+/* ---- cuda_queue.c: on the device's thread, but for cuda_queue_prepare ---- */
 
+/* Any thread. Sets the queue of a task, and the sizes of its descriptions. Call it before
+ * cuda_queue_accept. */
+void cuda_queue_prepare(struct engine_task *task);
 /* Adds a submitted task to its queue; or to the finished list, if its plan is idle or the device
  * cannot run it. */
 void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);

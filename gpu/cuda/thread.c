@@ -42,6 +42,7 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->decode_ms = task->encode_ms = 0;
     task->started_ns = task->decode_at_ns = task->kernel_at_ns = 0;
     task->encode_at_ns = task->d2h_at_ns = 0;
+    cuda_queue_prepare(task);
     task->submitted_ns = clock_now_ns();
     push(device, &device->submitted, &task->node);
 }
@@ -129,7 +130,7 @@ static void note_slot(struct cuda_slot *slot)
     {
         struct engine_task *task = cuda_task(node);
         task->slot = (uint32_t)(slot - slot->device->slots);
-        if (slot->queue != QUEUE_CODEC || !cuda_codec_is_progressive(task))
+        if (slot->queue != QUEUE_CODEC || !cuda_is_progressive(task))
             task->decode_slot = task->slot;
     }
 }

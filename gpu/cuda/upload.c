@@ -72,7 +72,7 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
 /* Whether the input was uploaded for the scans of a progressive file. */
 static bool is_uploaded(const struct cuda_slot *slot, const struct engine_task *task)
 {
-    return slot->queue == QUEUE_CODEC && cuda_codec_is_progressive(task);
+    return slot->queue == QUEUE_CODEC && cuda_is_progressive(task);
 }
 
 /* Copies all small pieces with one launch. If the launch fails, copies each piece alone. */

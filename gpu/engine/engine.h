@@ -91,9 +91,13 @@ struct engine_task {
                                          batch, the tasks' shares of a part follow each other. */
     uint32_t slot;            /* the index of the stream among the streams of its device */
     uint32_t decode_slot;     /* the same for the upload and the decoder */
-    uint64_t submitted_ns;    /* this member and the next two are private to the engine */
-    size_t description_bytes; /* this and the next: cuda_codec_description_bytes */
-    size_t scans_bytes;
+    uint64_t submitted_ns;    /* this member and the following are private to the engine */
+    uint32_t queue;           /* enum cuda_queue: the one in which the task waits first */
+    size_t description_bytes; /* Upper bound of the bytes that the task adds to the descriptions of
+                                 its batch; SIZE_MAX: the device cannot encode its images. */
+    size_t scans_bytes;       /* The same for a progressive file's first batch, or 0. The member
+                                 before is then for its second batch. */
+    size_t scans_at;          /* of a progressive file: jpeg_scans_at */
 };
 
 /* Whether memory was reserved, can be reserved later, or can never be. */

@@ -19,16 +19,22 @@ size_t jpeg_decoder_bytes(const struct jpeg_frame *frame, size_t file_bytes, enu
     return scans == 0 ? 0 : buffer_align(pixels) + BUFFER_ALIGN + scans; /* between: the verdict */
 }
 
-struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *frame,
-                                                      size_t file_bytes, enum decode_as as,
-                                                      uint32_t eighths, uint8_t *work)
+size_t jpeg_scans_at(const struct jpeg_decode_image *image)
 {
-    struct jpeg_progressive_parts parts = {.luma_only = needs_luma_only(frame, as)};
-    uint8_t *after = work + buffer_align(jpeg_decode_work_bytes(frame, file_bytes, as, eighths));
-    parts.scans_verdict = (uint32_t *)after;
-    parts.scans_work = after + BUFFER_ALIGN;
-    (void)jpeg_progressive_planes(frame, parts.luma_only, parts.scans_work, parts.planes);
-    return parts;
+    return buffer_align(
+        jpeg_decode_work_bytes(image->frame, image->file_bytes, image->as, image->eighths));
+}
+
+struct jpeg_progressive_image jpeg_scans_of(const struct jpeg_decode_image *image, size_t scans_at)
+{
+    return (struct jpeg_progressive_image){
+        .frame = image->frame,
+        .file = image->file,
+        .file_bytes = image->file_bytes,
+        .luma_only = needs_luma_only(image->frame, image->as),
+        .work = image->work + scans_at + BUFFER_ALIGN,
+        .verdict = (uint32_t *)(image->work + scans_at),
+    };
 }
 
 bool jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,

@@ -12,7 +12,8 @@
 
 #include "codecs/image.h"
 #include "codecs/jpeg/frame.h"
-#include "gpu/jpeg/coefficients.h"
+#include "gpu/jpeg/decode.h"
+#include "gpu/jpeg/progressive.h"
 #include "gpu/plan/plan.h"
 
 /* Returns the bytes of device memory for decoding a file, besides those for the file and for the
@@ -27,17 +28,8 @@ bool jpeg_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t
                           uint32_t channels);
 
 /* A progressive file is decoded in two stages: progressive.h turns its scans into coefficients, and
- * jpeg_decode_launch turns the coefficients into pixels. This is the memory of
- * the first stage, and its results. */
-struct jpeg_progressive_parts {
-    bool luma_only;          /* only the coefficients of Y are needed */
-    uint8_t *scans_work;     /* jpeg_progressive_image.work */
-    uint32_t *scans_verdict; /* jpeg_progressive_image.verdict, in device memory */
-    struct jpeg_plane planes[JPEG_COMPONENTS_MAX]; /* the coefficients, in scans_work */
-};
-
-/* Divides the memory of a progressive file. work: device memory of jpeg_decoder_bytes() bytes,
- * aligned to BUFFER_ALIGN. The second stage's memory, jpeg_decode_image.work, begins there. */
-struct jpeg_progressive_parts jpeg_progressive_divide(const struct jpeg_frame *frame,
-                                                      size_t file_bytes, enum decode_as as,
-                                                      uint32_t eighths, uint8_t *work);
+ * jpeg_decode_launch turns the coefficients into pixels. The memory of the first stage is the end
+ * of the decoder's memory. Returns where it begins there. */
+size_t jpeg_scans_at(const struct jpeg_decode_image *image);
+/* Returns the first stage. scans_at: of jpeg_scans_at. Its verdict is in device memory. */
+struct jpeg_progressive_image jpeg_scans_of(const struct jpeg_decode_image *image, size_t scans_at);

@@ -138,28 +138,21 @@ static bool takes_scan(const struct jpeg_frame *frame, const struct jpeg_scan *s
 
 /* The bits of each coefficient that the scans up to some scan contain. */
 struct progress {
-    int8_t low[JPEG_COMPONENTS_MAX][JPEG_BLOCK];   /* the lowest bit; -1: no bit yet */
-    uint8_t scan[JPEG_COMPONENTS_MAX][JPEG_BLOCK]; /* the latest scan with a bit of it */
+    int8_t low[JPEG_COMPONENTS_MAX][JPEG_BLOCK]; /* the lowest bit; -1: no bit yet */
 };
 
-/* Adds a scan to *progress. false: the scan repeats bits, or is not a refinement of the next bit.
- * *predecessors: a mask of the scans that it refines. */
-static bool advance(struct progress *progress, const struct jpeg_scan *scan, uint32_t index,
-                    uint32_t *predecessors)
+/* Adds a scan to *progress. false: the scan repeats bits, or is not a refinement of the next
+ * bit. */
+static bool advance(struct progress *progress, const struct jpeg_scan *scan)
 {
-    *predecessors = 0;
     for (int i = 0; i < scan->component_count; i++) {
         int8_t *low = progress->low[scan->components[i]];
-        uint8_t *latest = progress->scan[scan->components[i]];
         if (scan->first > 0 && low[0] < 0)
             return false;
         for (int k = scan->first; k <= scan->last; k++) {
             if (scan->high == 0 ? low[k] >= 0 : low[k] != scan->high)
                 return false;
-            if (scan->high > 0)
-                *predecessors |= 1u << latest[k];
             low[k] = (int8_t)scan->low;
-            latest[k] = (uint8_t)index;
         }
     }
     return true;
@@ -170,14 +163,12 @@ static bool advance(struct progress *progress, const struct jpeg_scan *scan, uin
 static bool takes_script(const struct jpeg_frame *frame, uint32_t file_bytes)
 {
     struct progress progress;
-    uint32_t predecessors;
-    memset(&progress, 0, sizeof progress);
     memset(progress.low, -1, sizeof progress.low);
     if (!frame->progressive || frame->scan_count == 0 || frame->scan_count > JPEG_FRAME_SCANS_MAX)
         return false;
     for (uint32_t i = 0; i < frame->scan_count; i++)
         if (!takes_scan(frame, &frame->scans[i], file_bytes) ||
-            !advance(&progress, &frame->scans[i], i, &predecessors))
+            !advance(&progress, &frame->scans[i]))
             return false;
     for (int i = 0; i < frame->component_count; i++)
         for (int k = 0; k < JPEG_BLOCK; k++)
@@ -314,9 +305,24 @@ static uint32_t add_table(struct writer *writer, const struct jpeg_frame *frame,
     return map->index[table];
 }
 
+/* Returns a mask of the scans that an AC scan refines. In a valid script, one scan has made each of
+ * its coefficients known up to the bit before. */
+static uint32_t predecessors_of(const struct jpeg_frame *frame, uint32_t index)
+{
+    const struct jpeg_scan *scan = &frame->scans[index];
+    uint32_t predecessors = 0;
+    for (uint32_t i = 0; i < index && kind_of(scan) == AC_REFINE; i++) {
+        const struct jpeg_scan *other = &frame->scans[i];
+        if (other->first > 0 && other->components[0] == scan->components[0] &&
+            other->low == scan->high && other->first <= scan->last && scan->first <= other->last)
+            predecessors |= 1u << i;
+    }
+    return predecessors;
+}
+
 static void add_scan(struct writer *writer, const struct jpeg_progressive_image *image,
                      uint32_t image_index, uint32_t index, const struct scan_memory *memory,
-                     uint32_t predecessors, struct table_map *map)
+                     struct table_map *map)
 {
     const struct jpeg_scan *from = &image->frame->scans[index];
     struct progressive_scan scan;
@@ -331,7 +337,7 @@ static void add_scan(struct writer *writer, const struct jpeg_progressive_image 
     scan.interval = memory->interval;
     scan.mcus = memory->mcus;
     scan.mcus_across = memory->mcus_across;
-    scan.predecessors = predecessors;
+    scan.predecessors = predecessors_of(image->frame, index);
     scan.image = image_index;
     scan.kind = (uint8_t)kind_of(from);
     scan.index = (uint8_t)index;
@@ -393,20 +399,15 @@ static void add_image(struct writer *writer, const struct jpeg_progressive_image
     const struct jpeg_frame *frame = image->frame;
     struct geometry geometry;
     struct layout layout;
-    struct progress progress;
     struct table_map map = {0};
     uint32_t components = decoded_components(frame, image->luma_only);
-    uint32_t first_scan = writer->scan_count, predecessors;
-    memset(&progress, 0, sizeof progress);
-    memset(progress.low, -1, sizeof progress.low);
+    uint32_t first_scan = writer->scan_count;
     if (!measure(frame, &geometry))
         return;
     lay_out(frame, &geometry, components, (uintptr_t)image->work, &layout);
-    for (uint32_t i = 0; i < frame->scan_count; i++) {
-        (void)advance(&progress, &frame->scans[i], i, &predecessors);
+    for (uint32_t i = 0; i < frame->scan_count; i++)
         if (is_decoded(&frame->scans[i], components))
-            add_scan(writer, image, index, i, &layout.scans[i], predecessors, &map);
-    }
+            add_scan(writer, image, index, i, &layout.scans[i], &map);
     struct progressive_image *to = &writer->images[index];
     memset(to, 0, sizeof *to);
     describe_components(frame, &geometry, &layout, components, to);

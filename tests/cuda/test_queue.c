@@ -64,6 +64,7 @@ static struct queued *add(bool progressive, uint32_t width, uint32_t height)
     }
     added->task = (struct engine_task){.plan = &added->plan, .memory = &added->memory,
                                        .submitted_ns = now_ns - TASKS + queued_count++};
+    cuda_queue_prepare(&added->task);
     cuda_queue_accept(&engine.devices[0], &added->task);
     return added;
 }
@@ -194,8 +195,8 @@ TEST(test_a_task_that_no_batch_can_hold)
             .channels = 1,
             .encoder = {
                 .codec = DEVICE_CODEC_JPEG, .h = 1, .v = 1, .header_bytes = 600, .capacity = MIB}};
-    size_t scans_bytes, bytes = cuda_codec_description_bytes(&task, &scans_bytes);
-    assert_true(bytes > STREAM_CODEC_BYTES && bytes < SIZE_MAX);
+    cuda_queue_prepare(&task);
+    assert_true(task.description_bytes > STREAM_CODEC_BYTES && task.description_bytes < SIZE_MAX);
     cuda_queue_accept(&engine.devices[0], &task);
     assert_int_equal(take(), 0);
     assert_ptr_equal(list_first(&engine.devices[0].finished), &task.node);
@@ -395,6 +396,7 @@ static struct engine_task *add_largest(unsigned outputs, uint32_t side)
                                              .device_block = {.memory = device_memory}};
     largest->task = (struct engine_task){.plan = &largest->plan, .memory = &largest->memory,
                                          .submitted_ns = now_ns - TASKS + queued_count++};
+    cuda_queue_prepare(&largest->task);
     cuda_queue_accept(&engine.devices[0], &largest->task);
     return &largest->task;
 }
