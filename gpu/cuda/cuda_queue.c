@@ -8,8 +8,8 @@
  * pixels (light: conf/limits.h) run already on general slots, tasks of the JPEG codec wait, and so
  * form larger batches.
  *
- * The scans of progressive JPEGs run on the long slots. A few files have a slot each. More files
- * share slots evenly, so that a launch serves several of them.
+ * The scans of progressive JPEGs run on the long slots. A few files have a slot each. If there are
+ * many, a launch serves as many of them as it can.
  */
 #include "gpu/cuda/device.h"
 
@@ -234,19 +234,14 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
-/* How many of the queue's tasks a free slot may take, so that others get theirs: the queue divided
- * by the free slots. Tasks that decode scans also leave work to slots that are busy now: a slot
- * takes the mean number of such tasks per slot, if that is more. */
+/* How many of the queue's tasks a free slot may take: the queue divided by the free slots, so that
+ * all of them get some. But many progressive JPEGs take few slots, and all of their scans run at
+ * the same time nevertheless. */
 static size_t share_of(const struct cuda_device *device, enum cuda_queue queue, size_t free)
 {
-    struct slot_range range = slots_of(device, queue);
-    size_t waiting = device->queues[queue].length, all = waiting;
-    if (queue != QUEUE_SCANS)
-        return divide_up(waiting, free);
-    for (uint32_t s = range.first; s < range.end; s++)
-        all += device->slots[s].tasks.length;
-    size_t mean = divide_up(all, range.end - range.first), share = divide_up(waiting, free);
-    return mean > share ? mean : share;
+    return queue == QUEUE_SCANS && cuda_scans_many(device)
+               ? SCANS_TASKS_MAX
+               : divide_up(device->queues[queue].length, free);
 }
 
 static uint64_t pixels_of(const struct engine_task *task)
@@ -263,7 +258,7 @@ static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
     uint32_t running = 0;
     uint64_t pixels = 0;
     if (queue == QUEUE_SCANS)
-        return device->scanning > LONG_STREAMS && !device->scans_due &&
+        return cuda_scans_many(device) && !device->scans_due &&
                device->queues[queue].length < SCANS_TASKS_MAX;
     for (uint32_t s = 0; s < device->base.slot_count; s++)
         running += device->slots[s].state != SLOT_FREE && device->slots[s].is_light;
@@ -315,8 +310,7 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
 static bool is_allowed(const struct cuda_device *device, enum cuda_queue queue,
                        struct batch_size size, size_t share)
 {
-    uint64_t pixels_light =
-        device->scanning > LONG_STREAMS ? BATCH_PIXELS_SCANS : BATCH_PIXELS_LIGHT;
+    uint64_t pixels_light = cuda_scans_many(device) ? BATCH_PIXELS_SCANS : BATCH_PIXELS_LIGHT;
     if (size.tasks == 1)
         return true;
     if (size.alone)

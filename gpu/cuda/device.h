@@ -43,8 +43,8 @@
  * pinned memory per image. */
 #define DEVICE_SCANS_NS 150000ull
 /* The same while more than one image per long slot is decoded. The thread then also starts images
- * at this interval, so that their batches are larger: a batch costs it 30 to 60 us. */
-#define DEVICE_SCANS_MANY_NS 400000ull
+ * at this interval, so that their batches are larger: a batch costs it 40 to 110 us. */
+#define DEVICE_SCANS_MANY_NS 1000000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
@@ -178,6 +178,9 @@ struct cuda_device {
     pthread_mutex_t lock; /* guards the members up to `closing` */
     pthread_cond_t wake;
     struct list submitted; /* tasks that the thread has not taken yet */
+    bool urgent;           /* the thread must take them now */
+    bool patient;          /* the thread takes progressive JPEGs only when it looks for others whose
+                              scans have ended */
     struct list ended;     /* slots whose callbacks have reported the end of their batches */
     bool left_service;     /* the device left service, and the thread must fail its tasks */
     bool closing;          /* the thread must return */
@@ -246,6 +249,13 @@ static inline struct pass_buffers cuda_buffers(const struct engine_task *task)
 static inline uint32_t cuda_slot_count(const struct cuda_device *device)
 {
     return device->base.slot_count + atomic_load(&device->long_count);
+}
+
+/* Whether more progressive JPEGs are decoded than a slot each. They then start together, at
+ * intervals, so that batches are large and few. */
+static inline bool cuda_scans_many(const struct cuda_device *device)
+{
+    return device->scanning > LONG_STREAMS;
 }
 
 /* ---- device.c ---- */

@@ -25,11 +25,14 @@
 
 /* ---- waking the thread ---------------------------------------------------------------------- */
 
-static void push(struct cuda_device *device, struct list *list, struct list_node *node)
+/* A progressive JPEG does not wake a patient thread. */
+static void push_task(struct cuda_device *device, struct engine_task *task)
 {
     pthread_mutex_lock(&device->lock);
-    list_push(list, node);
-    pthread_cond_signal(&device->wake); /* cheap if the thread is awake */
+    list_push(&device->submitted, &task->node);
+    device->urgent |= !device->patient || task->queue != QUEUE_SCANS;
+    if (device->urgent)
+        pthread_cond_signal(&device->wake); /* cheap if the thread is awake */
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -44,14 +47,18 @@ void cuda_submit(struct engine *engine, struct engine_task *task)
     task->encode_at_ns = task->d2h_at_ns = 0;
     cuda_queue_prepare(task);
     task->submitted_ns = clock_now_ns();
-    push(device, &device->submitted, &task->node);
+    push_task(device, task);
 }
 
 /* Runs on a driver thread, in which CUDA calls are not allowed. */
 static void CUDART_CB stream_ended(void *argument)
 {
     struct cuda_slot *slot = argument;
-    push(slot->device, &slot->device->ended, &slot->ended_node);
+    struct cuda_device *device = slot->device;
+    pthread_mutex_lock(&device->lock);
+    list_push(&device->ended, &slot->ended_node);
+    pthread_cond_signal(&device->wake);
+    pthread_mutex_unlock(&device->lock);
 }
 
 /* What other threads and callbacks have reported: cuda_device.submitted, ended and left_service. */
@@ -62,7 +69,13 @@ struct events {
 
 static uint64_t scans_interval_ns(const struct cuda_device *device)
 {
-    return device->scanning > LONG_STREAMS ? DEVICE_SCANS_MANY_NS : DEVICE_SCANS_NS;
+    return cuda_scans_many(device) ? DEVICE_SCANS_MANY_NS : DEVICE_SCANS_NS;
+}
+
+/* Call with the lock held. Whether the thread must run now. */
+static bool has_events(const struct cuda_device *device)
+{
+    return device->urgent || !list_empty(&device->ended) || device->left_service || device->closing;
 }
 
 /* Takes the device's events, and waits for one if there is none. While the device has tasks, the
@@ -76,14 +89,15 @@ static bool take_events(struct cuda_device *device, struct events *events)
     list_init(&events->submitted);
     list_init(&events->ended);
     pthread_mutex_lock(&device->lock);
-    while (list_empty(&device->submitted) && list_empty(&device->ended) && !device->left_service &&
-           !device->closing && waited != ETIMEDOUT)
+    device->patient = device->held > 0 && cuda_scans_many(device); /* then the wait has an end */
+    device->urgent |= !device->patient && !list_empty(&device->submitted);
+    while (!has_events(device) && waited != ETIMEDOUT)
         waited = device->held > 0 ? pthread_cond_timedwait(&device->wake, &device->lock, &until)
                                   : pthread_cond_wait(&device->wake, &device->lock);
     list_take(&events->submitted, &device->submitted);
     list_take(&events->ended, &device->ended);
     events->left_service = device->left_service;
-    device->left_service = false;
+    device->left_service = device->urgent = false;
     bool goes_on = !device->closing;
     pthread_mutex_unlock(&device->lock);
     return goes_on;

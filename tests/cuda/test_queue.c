@@ -252,16 +252,14 @@ TEST(test_many_progressive_files_share_the_slots)
     check_batches("the only free slot takes many", (size_t[]){15, 0});
 }
 
-/* Three files per slot run, so a slot leaves no work to others if it takes as many. */
-TEST(test_a_free_slot_takes_the_mean)
+/* While more files than slots are decoded, a slot takes as many as it can. */
+TEST(test_many_progressive_files_take_few_slots)
 {
     open_device(2);
-    add_many(3 * LONG_STREAMS, true, 300, 200);
-    assert_int_equal(take_all(QUEUE_SCANS), LONG_STREAMS);
-    for (unsigned i = 0; i < 10; i++)
-        end(&slots[2 + i]);
-    add_many(7, true, 300, 200);
-    check_batches("of ten free slots", (size_t[]){3, 3, 1, 0});
+    engine.devices[0].scanning = LONG_STREAMS + 1;
+    engine.devices[0].scans_due = true;
+    add_many(SCANS_TASKS_MAX + 5, true, 300, 200);
+    check_batches("of many free slots", (size_t[]){15, 6, 0});
 }
 
 /* While more files than slots are decoded, they start at intervals, unless a slot can take no
@@ -276,14 +274,15 @@ TEST(test_many_progressive_files_start_at_intervals)
     add(false, 300, 200);
     assert_int_equal(take(), 1); /* another kind of task */
     device->scans_due = true;
-    assert_int_equal(take(), 1);
+    assert_int_equal(take(), SCANS_TASKS_MAX - 1);
     device->scans_due = false;
+    add_many(2, true, 300, 200);
     assert_int_equal(take(), 0);
     device->scanning = LONG_STREAMS;
     assert_int_equal(take(), 1);
     device->scanning = LONG_STREAMS + 1;
-    add_many(3, true, 300, 200);
-    assert_int_equal(take(), 1);
+    add_many(SCANS_TASKS_MAX - 1, true, 300, 200);
+    assert_int_equal(take(), 15);
     assert_int_equal(take(), 0);
 }
 

@@ -152,6 +152,62 @@ TEST(test_images_of_a_group_have_times)
     close_jobs();
 }
 
+/* ---- many images ------------------------------------------------------------------------------
+ */
+
+/* Whether the device's thread takes no progressive files before its next look at the scans. */
+static bool is_patient(struct cuda_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    bool patient = device->patient && !device->urgent;
+    pthread_mutex_unlock(&device->lock);
+    return patient;
+}
+
+/* Progressive files do not wake the thread then, and other tasks do. Nothing is forgotten. */
+TEST(test_files_that_come_while_many_are_decoded)
+{
+    enum { first = LONG_STREAMS + 8, later = 9, others = 3 };
+    struct cuda_device *device;
+    open_jobs(first + later, 0);
+    jobs.count = first + later + others;
+    for (unsigned i = first + later; i < jobs.count; i++)
+        jobs_prepare(&jobs, i, 64, 64, JOBS_OPS);
+    device = &cuda_engine(jobs.engine)->devices[0];
+    hold_ends();
+    jobs_submit(&jobs, 0, first);
+    for (unsigned i = 0; !is_patient(device) && i < patience(30) * 1e3; i++)
+        usleep(1000);
+    for (unsigned i = 0; i < later; i++) {
+        engine_submit(jobs.engine, &jobs.job[first + i].task);
+        assert_true(is_patient(device));
+        usleep(i * 300);
+    }
+    jobs_submit(&jobs, first + later, others);
+    jobs_wait(&jobs, others);
+    assert_int_equal(jobs_answered(&jobs), others);
+    for (unsigned i = 0; i < others; i++)
+        assert_true(jobs.ended[i] >= first + later);
+    let_all_end();
+    let_all_end();
+    jobs_wait(&jobs, jobs.count);
+    check_jobs(0, first + later);
+    close_jobs();
+}
+
+/* The thread is patient only while it has more than a file per slot. */
+TEST(test_a_file_that_comes_after_many)
+{
+    enum { first = LONG_STREAMS + 8 };
+    open_jobs(first + 1, 0);
+    jobs_submit(&jobs, 0, first);
+    jobs_wait(&jobs, first);
+    jobs_submit(&jobs, first, 1);
+    jobs_wait(&jobs, first + 1);
+    check_jobs(0, first + 1);
+    close_jobs();
+}
+
 /* ---- one task of a group fails --------------------------------------------------------------- */
 
 /* Replaces bytes in the middle of each scan. */
@@ -261,6 +317,23 @@ TEST(test_a_fault_ends_progressive_files)
     assert_non_null(engine_fault(jobs.engine));
     assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), jobs.count);
     assert_int_equal(jobs_charged(&jobs), jobs.count);
+    close_jobs();
+}
+
+/* The thread looked for ended scans just before. It refuses a file that comes later at once. */
+TEST(test_a_file_that_comes_after_a_fault)
+{
+    enum { count = LONG_STREAMS + 8 };
+    open_jobs(count + 1, 0);
+    hold_ends();
+    jobs_submit(&jobs, 0, count);
+    jobs_set_fault("cudaStreamQuery", cudaErrorIllegalAddress, 1, 1);
+    jobs_wait(&jobs, count);
+    usleep(10000);
+    engine_submit(jobs.engine, &jobs.job[count].task);
+    jobs_wait(&jobs, count + 1);
+    let_all_end();
+    assert_int_equal(jobs_with(&jobs, STATUS_GPU_FAILED), count + 1);
     close_jobs();
 }
 
