@@ -34,6 +34,14 @@ static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, 
     return cuda_note_tasks(slot, result);
 }
 
+/* The largest piece that a kernel copies. A copy engine is faster than a kernel, and does not use
+ * the multiprocessors. But progressive files are decoded far slower than they are copied, and the
+ * calls for many small files cost the thread more. */
+static size_t small_bytes(const struct cuda_slot *slot)
+{
+    return slot->queue == QUEUE_SCANS ? UPLOAD_PIECE_BYTES_MAX : 64 * KIB;
+}
+
 /* Copies a large piece, or adds a small one to the list. */
 static cudaError_t add_piece(struct cuda_slot *slot, struct uploads *uploads,
                              struct engine_task *task, uint8_t *to, const uint8_t *from,
@@ -41,7 +49,7 @@ static cudaError_t add_piece(struct cuda_slot *slot, struct uploads *uploads,
 {
     if (bytes == 0)
         return cudaSuccess;
-    if (!slot->has_codec || bytes > UPLOAD_PIECE_BYTES_MAX)
+    if (!slot->has_codec || bytes > small_bytes(slot))
         return copy_piece(slot, task, to, from, bytes);
     uploads->tasks[uploads->count] = task;
     uploads->pieces[uploads->count++] = (struct upload_piece){from, to, (uint32_t)bytes};
@@ -60,7 +68,7 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
     uint8_t *to = cuda_buffers(task).input;
     size_t file = plan->source.file.bytes, rest = 0;
     cudaError_t result = cudaSuccess;
-    if (file > 0 && file <= UPLOAD_PIECE_BYTES_MAX) {
+    if (file > 0 && file <= small_bytes(slot)) {
         result = add_piece(slot, uploads, task, to, from, file);
         rest = buffer_align(plan->frame_at + plan->source.file.frame_bytes);
     }

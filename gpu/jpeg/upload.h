@@ -19,9 +19,8 @@ struct CUstream_st;
 
 /* Pieces per launch, at most: the list is passed as a launch argument, which may have 4 KiB. */
 #define UPLOAD_PIECES_MAX 160
-/* Largest piece. The caller copies larger ones with cudaMemcpyAsync: a copy engine is faster than a
- * kernel, and does not use the multiprocessors. */
-#define UPLOAD_PIECE_BYTES_MAX (64 * KIB)
+/* The largest piece. The caller copies larger ones with cudaMemcpyAsync. */
+#define UPLOAD_PIECE_BYTES_MAX (256 * KIB)
 #define UPLOAD_ALIGN 16
 
 struct upload_piece {

@@ -7,6 +7,7 @@
 #include <semaphore.h>
 
 #include "gpu/cuda/device.h"
+#include "gpu/jpeg/upload.h"
 #include "gpu/simt/simt.h"
 #include "tests/fixtures/process.h"
 
@@ -251,13 +252,16 @@ TEST(test_a_late_image_of_a_group_fails_alone)
     close_jobs();
 }
 
-/* Files of more than 64 KiB are copied one by one. */
+/* Larger files than the kernel copies are copied one by one. */
 TEST(test_an_image_that_is_not_uploaded_fails_alone)
 {
     open_jobs(4, 1);
+    jobs_file_clear(&large);
+    jobs_file_read(&large, make_jpeg(.width = 520, .height = 400, .progressive = true,
+                                     .quality = 100, .subsampling = 444));
     for (unsigned i = 0; i < 4; i++)
         use_file(i, &large);
-    assert_true(large.file.length > 64 * KIB);
+    assert_true(large.file.length > UPLOAD_PIECE_BYTES_MAX);
     jobs_set_fault("cudaMemcpyAsync", cudaErrorInvalidValue, 2, 1);
     jobs_run(&jobs);
     assert_int_equal(jobs.job[1].task.error.status, STATUS_GPU_FAILED);
