@@ -44,7 +44,7 @@
 #define DEVICE_SCANS_NS 150000ull
 /* The same while more than one image per long slot is decoded. The thread then also starts images
  * at this interval, so that their batches are larger: a batch costs it 40 to 110 us. */
-#define DEVICE_SCANS_MANY_NS 1000000ull
+#define DEVICE_SCANS_MANY_NS 400000ull
 /* The longest time that engine_close waits for the threads, and then for running tasks. */
 #define DEVICE_CLOSE_NS 5000000000ull
 
