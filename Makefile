@@ -264,11 +264,11 @@ $(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/c
 	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/; \
 	  s/@operations@/$$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operations.inc | xargs)/" $< > $@
 
-# The status page as a C string, with its Content-Security-Policy.
-$(O)/daemon/http/status_page.inc: daemon/http/status.html daemon/http/embed.sh
+# The pages of the HTTP server as C strings, each with its Content-Security-Policy.
+$(O)/daemon/http/pages.inc: $(wildcard daemon/http/*.html daemon/http/page.*) daemon/http/embed.sh
 	@mkdir -p $(@D)
-	daemon/http/embed.sh daemon/http/status.html > $@
-$(O)/daemon/http/http_server.o: $(O)/daemon/http/status_page.inc
+	daemon/http/embed.sh daemon/http/status.html daemon/http/fleet.html > $@
+$(O)/daemon/http/http_server.o: $(O)/daemon/http/pages.inc
 
 include tests/tests.mk
 

@@ -632,6 +632,7 @@ static void close_walk(uv_handle_t *handle, void *context)
 
 static void close_parts(struct daemon *daemon)
 {
+    monitor_stop_fleet(daemon->monitor);
     if (daemon->pipeline)
         pipeline_attach(daemon->pipeline, NULL);
     if (daemon->group)

@@ -6,6 +6,7 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/http/fleet_reader.h"
 #include "daemon/http/http_server.h"
 #include "daemon/notify.h"
 #include "daemon/telemetry/stats_line.h"
@@ -29,6 +30,7 @@ struct monitor {
     struct pipeline *pipeline;
     struct group *group;
     struct http_server *http; /* NULL: metrics_listen is empty */
+    struct fleet_reader *fleet; /* NULL: no http, or no memory */
     struct heartbeat { /* the last one; all zero: none yet */
         uint64_t at_ns, jobs; /* CLOCK_MONOTONIC; ended jobs */
         const char *state;
@@ -327,16 +329,26 @@ void monitor_start(struct monitor *monitor, struct engine *engine, struct worker
     snapshot->streams = engine_slots(engine);
     monitor->state = SNAPSHOT_RUNNING;
     take_snapshot(monitor);
-    if (monitor->http)
+    if (monitor->http) {
         http_server_publish(monitor->http, &monitor->snapshot);
+        monitor->fleet = fleet_reader_create(monitor->look_timer.loop, group);
+        http_server_serve_fleet(monitor->http, monitor->fleet);
+    }
     stats_begin(&monitor->stats, snapshot);
     monitor_reload(monitor);
     monitor->due_ns = clock_now_ns() + LOOK_FIRST_MS * (uint64_t)NS_PER_MS;
     uv_timer_start(&monitor->look_timer, on_look, LOOK_FIRST_MS, LOOK_MS);
 }
 
+void monitor_stop_fleet(struct monitor *monitor)
+{
+    if (monitor && monitor->fleet)
+        fleet_reader_stop(monitor->fleet);
+}
+
 void monitor_stop_http(struct monitor *monitor)
 {
+    monitor_stop_fleet(monitor);
     http_server_destroy(monitor->http);
     monitor->http = NULL;
 }
@@ -347,5 +359,6 @@ void monitor_close(struct monitor *monitor)
         return;
     stats_end(&monitor->stats);
     monitor_stop_http(monitor);
+    fleet_reader_destroy(monitor->fleet);
     free(monitor);
 }

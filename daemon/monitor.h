@@ -39,6 +39,8 @@ void monitor_write_stats(struct monitor *monitor, bool even_idle);
 /* Applies the options stats_interval_s and stats_log, and opens the file of stats_log again. */
 void monitor_reload(struct monitor *monitor);
 
+/* The HTTP server reads the fleet no more: call it before the group is destroyed. Takes NULL. */
+void monitor_stop_fleet(struct monitor *monitor);
 /* Stops the HTTP server and removes its unix socket. Idempotent. */
 void monitor_stop_http(struct monitor *monitor);
 /* Frees the monitor. Call it after all handles of the loop are closed. Takes NULL. */

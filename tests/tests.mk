@@ -328,7 +328,7 @@ check-metrics: commands = PROMTOOL=$(CURDIR)/$(O)/promtool/promtool tests/script
 ## check-clients: kill consumers of a stream, and of a list, 20 times while 4,000 jobs run: each result takes effect once
 check-clients: programs = all
 check-clients: commands = tests/scripts/test_clients.sh $(O) 20 4000
-## check-page: test the status page in headless Chromium: values, charts, schemes, widths, policy (screenshots: build/release/page)
+## check-page: test the status and fleet pages in headless Chromium: values, charts, schemes, widths, policy (screenshots: build/release/page)
 check-page: packages = page
 check-page: programs = all
 check-page: commands = /usr/bin/python3 -B tests/page/check_page.py $(O)

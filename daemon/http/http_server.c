@@ -33,6 +33,11 @@ void http_server_publish(struct http_server *server, const struct snapshot *snap
     (void)server, (void)snapshot;
 }
 
+void http_server_serve_fleet(struct http_server *server, struct fleet_reader *fleet)
+{
+    (void)server, (void)fleet;
+}
+
 const char *http_server_name(const struct http_server *server)
 {
     (void)server;
@@ -55,7 +60,8 @@ void http_server_destroy(struct http_server *server)
 
 #include "conf/clock.h"
 #include "conf/limits.h"
-#include "daemon/http/status_page.inc"
+#include "daemon/http/fleet_json.h"
+#include "daemon/http/pages.inc"
 #include "daemon/telemetry/prometheus.h"
 #include "daemon/telemetry/status_json.h"
 
@@ -71,6 +77,8 @@ void http_server_destroy(struct http_server *server)
 /* A document is written again after this time even if the snapshot is still the same: the document
  * says how old the snapshot is, so that a stuck loop is noticed. */
 #define DOCUMENT_NS NS_PER_S
+/* Redis is asked for the fleet no more often, also if several pages of it are viewed. */
+#define FLEET_NS             (NS_PER_S / 4)
 /* 421 Misdirected Request (RFC 9110, section 15.5.20). Older versions of libmicrohttpd lack it. */
 #define MISDIRECTED 421
 /* The HTTP thread has a lower priority than the workers and the loop. */
@@ -89,7 +97,7 @@ struct connection {
     uint64_t since_ns;
 };
 
-enum { ROUTES = 6 };
+enum { ROUTES = 8 };
 
 struct http_server {
     struct listener listener;
@@ -97,11 +105,14 @@ struct http_server {
     pthread_mutex_t lock;
     struct snapshot shown;  /* the latest snapshot; guarded by lock */
     struct history history; /* guarded by lock */
+    struct fleet_reader *fleet; /* borrowed, or NULL; guarded by lock */
 
     /* HTTP thread only: */
     struct snapshot seen;        /* copy of `shown` */
     struct history seen_history; /* copy of `history`, for history_json_write */
     struct document documents[ROUTES];
+    uint32_t fleet_page;     /* of the document in the table */
+    uint64_t fleet_asked_ns; /* when Redis was asked last */
     struct connection connections[HTTP_CONNECTIONS_MAX];
     bool nice; /* the thread has set its priority */
 };
@@ -133,6 +144,27 @@ static char *write_history(struct http_server *server, uint64_t now_ns)
     return history_json_write(&server->seen_history);
 }
 
+static char *write_fleet_page(struct http_server *server, uint64_t now_ns)
+{
+    (void)server, (void)now_ns;
+    return strdup(fleet_page);
+}
+
+static char *write_fleet(struct http_server *server, uint64_t now_ns)
+{
+    pthread_mutex_lock(&server->lock);
+    struct fleet_reader *reader = server->fleet;
+    pthread_mutex_unlock(&server->lock);
+    server->fleet_asked_ns = now_ns;
+    struct fleet *fleet =
+        reader ? fleet_reader_read(reader, server->fleet_page * FLEET_PAGE) : NULL;
+    char *text = fleet_json_write(&server->seen, fleet);
+    if (fleet)
+        fleet_clear(fleet);
+    free(fleet);
+    return text;
+}
+
 #define PLAIN_TYPE "text/plain; charset=utf-8"
 #define NO_POLICY  "default-src 'none'; frame-ancestors 'none'"
 
@@ -148,6 +180,8 @@ static const struct route {
     {"/metrics", PROMETHEUS_TYPE, NO_POLICY, write_metrics, NULL},
     {"/status.json", "application/json", NO_POLICY, write_json, NULL},
     {"/history.json", "application/json", NO_POLICY, write_history, NULL},
+    {"/fleet", "text/html; charset=utf-8", FLEET_PAGE_POLICY, write_fleet_page, NULL},
+    {"/fleet.json", "application/json", NO_POLICY, write_fleet, NULL},
     {"/healthz", PLAIN_TYPE, NO_POLICY, NULL, snapshot_alive},
     {"/readyz", PLAIN_TYPE, NO_POLICY, NULL, snapshot_ready},
 };
@@ -222,6 +256,30 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
+/* Prepares the document of a page of the fleet: ?page=N, by default 0. false: an answer that says
+ * why it cannot be given was queued; *queued is its result. */
+static bool choose_fleet_page(struct http_server *server, struct MHD_Connection *connection,
+                              size_t index, enum MHD_Result *queued)
+{
+    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "page");
+    size_t digits = text ? strspn(text, "0123456789") : 0;
+    if (text && (digits < 1 || digits > 4 || text[digits])) {
+        *queued = refuse(connection, MHD_HTTP_BAD_REQUEST, "page must be 0 to 9999\n");
+        return false;
+    }
+    uint32_t page = text ? (uint32_t)atoi(text) : 0;
+    if (page == server->fleet_page)
+        return true;
+    if (clock_now_ns() - server->fleet_asked_ns < FLEET_NS) {
+        *queued = refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                         "another page was read a moment ago; try again\n");
+        return false;
+    }
+    drop_document(&server->documents[index]);
+    server->fleet_page = page;
+    return true;
+}
+
 /* Called by libmicrohttpd when a request header is complete. A body is not read: with a response
  * queued at this point, libmicrohttpd closes the connection after it. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
@@ -239,13 +297,16 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     for (size_t i = 0; i < ROUTES; i++) {
         if (strcmp(url, routes[i].path) != 0)
             continue;
+        enum MHD_Result queued;
+        if (routes[i].write == write_fleet && !choose_fleet_page(server, connection, i, &queued))
+            return queued;
         const struct document *document = document_of(server, i);
         return document ? MHD_queue_response(connection, document->status, document->response)
                         : MHD_NO;
     }
     return refuse(connection, MHD_HTTP_NOT_FOUND,
-                  "not found; the paths are /, /metrics, /status.json, /history.json, /healthz "
-                  "and /readyz\n");
+                  "not found; the paths are /, /metrics, /status.json, /history.json, /fleet, "
+                  "/fleet.json, /healthz and /readyz\n");
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -350,6 +411,13 @@ void http_server_publish(struct http_server *server, const struct snapshot *snap
         return;
     server->shown = *snapshot;
     history_add(&server->history, snapshot);
+    pthread_mutex_unlock(&server->lock);
+}
+
+void http_server_serve_fleet(struct http_server *server, struct fleet_reader *fleet)
+{
+    pthread_mutex_lock(&server->lock);
+    server->fleet = fleet;
     pthread_mutex_unlock(&server->lock);
 }
 

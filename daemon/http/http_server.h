@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "daemon/http/fleet_reader.h"
 #include "daemon/telemetry/snapshot.h"
 
 struct http_server;
@@ -28,6 +29,9 @@ struct http_server *http_server_create(const char *listen, const struct snapshot
                                        struct error *error);
 /* Serves this snapshot from now on, or skips it if the HTTP thread holds the lock. */
 void http_server_publish(struct http_server *server, const struct snapshot *snapshot);
+/* From now on, /fleet.json reads the daemons of the namespace with this reader, which must outlive
+ * the server. */
+void http_server_serve_fleet(struct http_server *server, struct fleet_reader *fleet);
 /* The URL with the actual port: "http://127.0.0.1:9464/". */
 const char *http_server_name(const struct http_server *server);
 /* Closes all connections and joins the thread. Takes NULL. */

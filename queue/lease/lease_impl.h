@@ -11,6 +11,7 @@
 #include "queue/lease/denial.h"
 #include "queue/lease/entry.h"
 #include "queue/lease/fetch.h"
+#include "queue/lease/fleet.h"
 #include "queue/lease/group.h"
 #include "queue/lease/idle.h"
 #include "queue/lease/isolate.h"
@@ -40,6 +41,13 @@ enum queue_life {
     LIFE_CLOSING, /* fetches no more jobs, and waits until its leases have ended */
     LIFE_LEAVING, /* sends LEAVE, and waits for the reply */
     LIFE_SHUT     /* the handles are closing, or closed */
+};
+
+/* The outstanding call of FLEET; all zero: none is. */
+struct fleet_call {
+    uint32_t first;
+    fleet_done done;
+    void *context;
 };
 
 /* What the queues of a daemon share. */
@@ -104,6 +112,7 @@ struct queue {
     struct lease_calls leases;
     struct reap reap;
     struct lengths lengths;
+    struct fleet_call fleet;
     bool server_checked;        /* server.c has read the reply to INFO */
     bool publishing;            /* the last queue_publish has no reply yet */
     struct queue_view view;

@@ -9,8 +9,11 @@
 
 /* CANCEL, REVIVE and DEAD are called by clients (gpuimgctl), never by a daemon. */
 #define SCRIPT_LIST(X)                                                                             \
-    X(FETCH) X(LOOK) X(START) X(DONE) X(NACK) X(RENEW) X(RESUME) X(REAP) X(LEAVE)                  \
-    X(FORGET) X(CANCEL) X(REVIVE) X(DEAD)
+    X(FETCH)                                                                                       \
+    X(LOOK)                                                                                        \
+    X(START)                                                                                       \
+    X(DONE)                                                                                        \
+    X(NACK) X(RENEW) X(RESUME) X(REAP) X(LEAVE) X(FORGET) X(FLEET) X(CANCEL) X(REVIVE) X(DEAD)
 
 enum script {
 #define X(script) SCRIPT_ID_##script,

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/fixtures/http.h"
@@ -117,6 +118,12 @@ TEST(documents)
     check_document("/metrics?x=1", "text/plain; version=0.0.4; charset=utf-8", "gpuimgd_info");
     check_document("/status.json", "application/json", "\"version\"");
     check_document("/history.json", "application/json", "\"samples\"");
+    check_document("/fleet", "text/html; charset=utf-8", "<title>gpuimgd fleet</title>");
+    check_document("/fleet.json", "application/json", "\"known\":true");
+    check_refused("GET", "/fleet.json?page=-1", 400);
+    check_refused("GET", "/fleet.json?page=", 400);
+    check_refused("GET", "/fleet.json?page=10000", 400);
+    check_refused("GET", "/fleet/", 404);
     check_document("/healthz", "text/plain; charset=utf-8", "running");
     assert_true(says("/readyz", 200, "running"));
     check_refused("GET", "/metrics/", 404);
@@ -129,22 +136,24 @@ TEST(documents)
     check_clean(w);
 }
 
-/* The page's own requests work, and it loads nothing from other hosts. */
-TEST(the_page_stands_alone)
+/* A page's own requests work, and it loads nothing from other hosts. */
+TEST(the_pages_stand_alone)
 {
     struct process *daemon = start_listening("0");
-    struct http_reply page = get("/");
-    const char *policy = http_header(&page, "Content-Security-Policy");
-    assert_non_null(strstr(policy, "script-src 'sha256-"));
-    assert_non_null(strstr(policy, "style-src 'sha256-"));
-    assert_non_null(strstr(policy, "connect-src 'self'"));
-    assert_null(strstr(policy, "unsafe"));
-    static const char *const foreign[] = {"https://", "url(", "@import", "src=\"", " style=\"",
-                                          " onclick", "eval("};
-    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-        if (strstr(page.body, foreign[i]))
-            fail_msg("the page has %s", foreign[i]);
-    http_free(&page);
+    for (int i = 0; i < 2; i++) {
+        struct http_reply page = get(i ? "/fleet" : "/");
+        const char *policy = http_header(&page, "Content-Security-Policy");
+        assert_non_null(strstr(policy, "script-src 'sha256-"));
+        assert_non_null(strstr(policy, "style-src 'sha256-"));
+        assert_non_null(strstr(policy, "connect-src 'self'"));
+        assert_null(strstr(policy, "unsafe"));
+        static const char *const foreign[] = {"https://",  "url(",     "@import", "src=\"",
+                                              " style=\"", " onclick", "eval(",   "innerHTML"};
+        for (size_t k = 0; k < sizeof foreign / sizeof foreign[0]; k++)
+            if (strstr(page.body, foreign[k]))
+                fail_msg("the page has %s", foreign[k]);
+        http_free(&page);
+    }
     check_stop(daemon);
 }
 
@@ -392,6 +401,93 @@ TEST(clients_are_counted_by_their_tags)
     check_has(root, "{'tags.0.tag':'shop/eu','tags.0.done':1,'tags.0.failed':1,'tags.1.tag':'b'}");
     cJSON_Delete(root);
     http_free(&json);
+    check_stop(daemon);
+}
+
+/* ---- the fleet ------------------------------------------------------------------------------- */
+
+/* Reads /fleet.json until it has so many daemons; the daemon of another page may be asked for only
+ * four times per second. */
+static cJSON *get_fleet(const char *path, int daemons)
+{
+    double until = process_now() + patience(20);
+    for (;;) {
+        struct http_reply reply = get(path);
+        cJSON *root = reply.status == 200 ? cJSON_Parse(reply.body) : NULL;
+        http_free(&reply);
+        if (root && cJSON_GetArraySize(json_at(root, "daemons")) == daemons)
+            return root;
+        cJSON_Delete(root);
+        if (process_now() > until)
+            fail_msg("%s has not %d daemons", path, daemons);
+        process_sleep(0.1);
+    }
+}
+
+TEST(the_fleet_is_shown)
+{
+    struct process *daemon = start_listening("127.0.0.1:0");
+    check_done(check_answer(w, "{'input':'p.jpg','output':'t.png'}"));
+    redis_integer(w->client, "ZADD gpuimgd:inst 99999999999999 a-far:boot:ns:12:34");
+    redis_integer(w->client, "ZADD gpuimgd:inst 99999999999999 a-quiet:boot:ns:5:6");
+    redis_integer(w->client, "ZADD gpuimgd:inst %lld000 a-dead:boot:ns:7:8",
+                  (long long)time(NULL) - 2);
+    redis_integer(w->client, "LPUSH gpuimgd:stats:a-quiet:boot:ns:5:6 x"); /* no string */
+    freeReplyObject(redis_command(w->client, "SET gpuimgd:stats:a-far:boot:ns:12:34 %s PX 40000",
+                                  "{\"version\":\"<\\u0007>\",\"lease_s\":50,\"jobs_s\":-7,"
+                                  "\"done\":1e300,\"state\":7,\"engine\":\"cuda:0\"}"));
+    cJSON *root = get_fleet("/fleet.json", 4);
+    double until = process_now() + patience(10); /* it publishes its statistics within a second */
+    while (json_number(root, "daemons.3.done") != 1 && process_now() < until) {
+        cJSON_Delete(root);
+        process_sleep(0.2);
+        root = get_fleet("/fleet.json", 4);
+    }
+    check_has(root, "{'known':true,'namespace':'gpuimgd','names':4,'alive':3,'listed':4,'pages':1,"
+                    "'daemons.0.name':'a-dead:7','daemons.0.life':'dead',"
+                    "'daemons.1.name':'a-far:12','daemons.1.life':'alive',"
+                    "'daemons.1.version':'<?>','daemons.1.jobs_s':0,'daemons.1.done':1e15,"
+                    "'daemons.1.engine':'cuda:0','daemons.2.life':'silent',"
+                    "'daemons.3.life':'alive','daemons.3.engine':'cpu','daemons.3.done':1}");
+    assert_null(json_at(root, "daemons.1.state"));
+    assert_true(json_number(root, "daemons.0.age_s") >= 2);
+    assert_true(json_number(root, "daemons.1.age_s") >= 10);
+    assert_true(json_number(root, "daemons.3.age_s") <= patience(10));
+    cJSON_Delete(root);
+    root = get_fleet("/fleet.json?page=1", 0);
+    check_has(root, "{'known':true,'page':1,'pages':1}");
+    cJSON_Delete(root);
+    redis_integer(w->client, "DEL gpuimgd:stats:a-quiet:boot:ns:5:6");
+    redis_integer(w->client, "DEL gpuimgd:stats:a-far:boot:ns:12:34");
+    redis_integer(w->client, "ZREM gpuimgd:inst a-far:boot:ns:12:34 a-quiet:boot:ns:5:6 "
+                             "a-dead:boot:ns:7:8");
+    cJSON_Delete(get_fleet("/fleet.json", 1));
+    redis_server_kill9(w->redis);
+    assert_true(says("/readyz", 503, "Redis"));
+    root = get_fleet("/fleet.json", 0);
+    check_has(root, "{'known':false}");
+    assert_true(*json_text(root, "reason") != '\0');
+    cJSON_Delete(root);
+    redis_server_restart(w->redis);
+    world_reconnect(w);
+    cJSON_Delete(get_fleet("/fleet.json", 1));
+    check_stop(daemon);
+}
+
+/* Redis hangs: the answer comes nevertheless, and so do those to probes. */
+TEST(the_fleet_of_a_redis_that_hangs)
+{
+    struct process *daemon = start_listening("127.0.0.1:0");
+    cJSON_Delete(get_fleet("/fleet.json", 1));
+    redis_server_freeze(w->redis, true);
+    double began = process_now();
+    cJSON *root = get_fleet("/fleet.json", 0);
+    assert_true(process_now() - began < patience(4));
+    check_has(root, "{'known':false,'reason':'Redis does not answer in time'}");
+    cJSON_Delete(root);
+    assert_true(says("/healthz", 200, "running"));
+    redis_server_freeze(w->redis, false);
+    cJSON_Delete(get_fleet("/fleet.json", 1));
     check_stop(daemon);
 }
 

@@ -17,6 +17,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "bench"))
 import rig  # noqa: E402
 from browser import Browser, find, wait_until  # noqa: E402
+from fleet import Fleet  # noqa: E402
 
 # Runs before the page's script and records violations of its policy, and the time and the number of
 # points of the chart's first drawing.
@@ -144,8 +145,8 @@ class Check:
             return json.load(answer)
 
     def push(self, jobs):
-        self.rig.push(['{"input":"a.jpg","output":"%d.png","ops":["sobel"]}' % i
-                       for i in range(jobs)])
+        self.rig.push(['{"input":"a.jpg","output":"%d.png","ops":["sobel"],"tag":"client-%d"}' %
+                       (i, i % 10) for i in range(jobs)])
 
     def at_rest(self):
         status = self.ask()
@@ -231,6 +232,15 @@ class Check:
                                error["error"]["code"], error["error"]["message"]], row
         assert "<b>x</b>.jpg" in [row[2] for row in shown["errors"]], shown["errors"]
         assert shown["markup"] == 0
+
+    def clients_are_shown(self):
+        """The eight tags with the most work; here each has a tenth of the jobs."""
+        rows = self.browser.run("""JSON.stringify([...document.querySelectorAll('#clients .row')]
+          .map(row => [row.firstChild.textContent, row.lastChild.textContent]))""")
+        rows = json.loads(rows)
+        assert len(rows) == 8 and len(self.ask()["tags"]) == 10, rows
+        for name, figure in rows:
+            assert re.fullmatch("client-[0-9]", name) and figure == "12 done, 0 failed", rows
 
     def charts_move(self):
         before = self.drawn()
@@ -334,6 +344,7 @@ class Check:
         self.fact("the page opens with the last minutes drawn", self.opens_drawn)
         self.fact("the values are those of status.json", self.values_are_the_jsons)
         self.fact("errors are shown as text", self.errors_are_text)
+        self.fact("the clients are shown by their tags", self.clients_are_shown)
         self.fact("the charts move", self.charts_move)
         self.fact("text has enough contrast in the light scheme", lambda: self.is_readable("light"))
         self.fact("text has enough contrast in the dark scheme", lambda: self.is_readable("dark"))
@@ -342,6 +353,9 @@ class Check:
         self.fact("large figures fit into the tiles", self.large_figures_fit)
         self.fact("the console has no errors", self.console_is_silent)
         self.fact("the content policy refuses injected code", self.policy_holds)
+        Fleet(self, FAINT, TOO_WIDE).facts()
+        self.browser.open(self.address)
+        wait_until("the status page", lambda: self.browser.run("window.first"))
         self.fact("the page shows that the daemon is gone, and recovers",
                   self.loses_and_finds_the_daemon)
         print(f"1..{self.number}")
