@@ -116,10 +116,10 @@ main() {
         tests/operations.sh "$build" --check
     check "error codes, and the retried ones" same "$(sed -n 's/^code //p' <<<"$names")" \
         "$(sed -n '/^\.Sh ERROR CODES/,/^\.Sh EX/s/^\.It Ic //p' "$job" | sed 's/ Pq//')"
-    check "keys of a job" same "$(between queue/job/job.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
+    check "keys of a job" same "$(between queue/job/check.c 'job_keys[] =' ';' '[a-z_]+"' | tr -d '"')" \
         "$(items "$job" 'JOB KEYS' Va)"
     check "keys of an output" \
-        same "$(between queue/job/job.c 'output_keys[] =' ';' '"[a-z_]+"' | tr -d '"'
+        same "$(between queue/job/check.c 'output_keys[] =' ';' '"[a-z_]+"' | tr -d '"'
             sed -n 's/^PARAMETER(\([a-z_]*\),.*/\1/p' conf/formats.def)" \
         "$(items "$job" 'OUTPUT KEYS' Va)"
     check "keys of headers" \
