@@ -31,6 +31,9 @@
  * "x-amz-meta-a-b:" precedes "x-amz-meta-a:". Servers then refuse the signature. */
 #define CURL_SORTS_NAMES 0x080A00
 
+/* The longest code of an error of S3, and a NUL: a signature has 64 digits. */
+#define S3_CODE_BYTES 48
+
 /* A callback that returns 0 used bytes makes libcurl end the request. */
 #define ABORT 0
 
@@ -131,14 +134,22 @@ static bool grow(struct transfer *transfer, size_t needed)
     return true;
 }
 
+static size_t skip_body(struct transfer *transfer, const char *bytes, size_t length)
+{
+    size_t room = sizeof transfer->reason - transfer->reason_bytes;
+    size_t kept = length < room ? length : room;
+    memcpy(transfer->reason + transfer->reason_bytes, bytes, kept);
+    transfer->reason_bytes += kept;
+    transfer->skipped += length;
+    return transfer->skipped <= SKIPPED_BYTES_MAX ? length : ABORT;
+}
+
 static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
     size_t length = size * count, needed = transfer->length + length;
-    if (is_upload(transfer) || status_of(transfer) != 200) {
-        transfer->skipped += length;
-        return transfer->skipped <= SKIPPED_BYTES_MAX ? length : ABORT;
-    }
+    if (is_upload(transfer) || status_of(transfer) != 200)
+        return skip_body(transfer, bytes, length);
     uint64_t announced = announced_bytes(transfer);
     if (announced > transfer->request.bytes_max || needed > transfer->request.bytes_max) {
         refuse_size(transfer, announced);
@@ -310,7 +321,7 @@ static void forget_request(struct transfer *transfer)
     curl_easy_reset(transfer->web.easy);
     curl_slist_free_all(transfer->headers);
     transfer->headers = NULL;
-    transfer->sent = transfer->skipped = transfer->header_bytes = 0;
+    transfer->sent = transfer->skipped = transfer->header_bytes = transfer->reason_bytes = 0;
     transfer->opened = false;
     *transfer->forbidden = *transfer->fault = '\0';
 }
@@ -385,10 +396,29 @@ void transfer_clear(struct transfer *transfer)
 
 /* ---- the end of a request ------------------------------------------------------------------- */
 
-/* Too busy, too early, or a fault of the server: the same request may succeed later. */
-static bool is_retryable_answer(long status)
+/* Too busy, too early, or a fault of the server: the same request may succeed later. Of S3, also
+ * keys that ended while the request was on its way, and a body that came too slowly. */
+static bool is_retryable_answer(long status, const char *code)
 {
-    return status >= 500 || status == 408 || status == 425 || status == 429;
+    return status >= 500 || status == 408 || status == 425 || status == 429 ||
+           (status == 400 &&
+            (strcmp(code, "ExpiredToken") == 0 || strcmp(code, "RequestTimeout") == 0));
+}
+
+/* Writes the code if the answer is an error of S3, like "AccessDenied", else "". Letters alone: the
+ * text goes into logs and results, and a server could repeat a signature. */
+static void find_code(const struct transfer *transfer, char code[S3_CODE_BYTES])
+{
+    static const char tag[] = "<Code>", letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char text[sizeof transfer->reason + 1];
+    memcpy(text, transfer->reason, transfer->reason_bytes);
+    text[transfer->reason_bytes] = '\0';
+    const char *begin = strstr(text, tag);
+    size_t length = begin ? strspn(begin + sizeof tag - 1, letters) : 0;
+    bool found = length > 0 && length < S3_CODE_BYTES && begin[sizeof tag - 1 + length] == '<';
+    snprintf(code, S3_CODE_BYTES, "%.*s", found ? (int)length : 0,
+             found ? begin + sizeof tag - 1 : "");
 }
 
 /* An upload follows only 307 and 308: after 301 to 303 a client continues with GET, which would
@@ -446,15 +476,19 @@ static void refuse_status(struct transfer *transfer, long status)
 {
     const struct url *url = &transfer->url;
     struct error *error = &transfer->error;
-    if (is_retryable_answer(status))
-        error_set(error, retryable_error(transfer), "the server answered \"%.*s\" with status %ld",
-                  URL_SHOWN(url), status);
+    char code[S3_CODE_BYTES];
+    find_code(transfer, code);
+    const char *open = *code ? " (" : "", *close = *code ? ")" : "";
+    if (is_retryable_answer(status, code))
+        error_set(error, retryable_error(transfer),
+                  "the server answered \"%.*s\" with status %ld%s%s%s", URL_SHOWN(url), status,
+                  open, code, close);
     else if (!is_upload(transfer) && (status == 404 || status == 410))
         error_set(error, STATUS_INPUT_MISSING, "\"%.*s\" does not exist (status %ld)",
                   URL_SHOWN(url), status);
     else
-        error_set(error, STATUS_PATH_REFUSED, "the server refuses \"%.*s\" with status %ld%s",
-                  URL_SHOWN(url), status,
+        error_set(error, STATUS_PATH_REFUSED, "the server refuses \"%.*s\" with status %ld%s%s%s%s",
+                  URL_SHOWN(url), status, open, code, close,
                   status == 401 || status == 403
                       ? "; check the access rights, and the signature if the URL is signed"
                       : "");

@@ -41,6 +41,8 @@ struct transfer {
     size_t length, capacity; /* of `bytes`; the fetcher counts the capacity */
     size_t sent;             /* bytes of an upload's body */
     size_t skipped;          /* bytes of answers that nobody needs */
+    char reason[512];        /* the beginning of such an answer: S3 puts a code there, */
+    size_t reason_bytes;     /* and its length */
     size_t header_bytes;     /* of the answer */
     bool paused;             /* waits for memory */
 

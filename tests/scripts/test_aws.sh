@@ -66,7 +66,7 @@ sys.exit(0 if got == wanted else "got %s" % got)' "$2"
 }
 test_headers() {
     chapter "headers of uploads"
-    start_daemon "$at/photos/ aws:eu-west-1" "${static[@]}"
+    start_daemon "$at/photos/ aws:eu-west-1 $at/elsewhere/ aws:us-east-1" "${static[@]}"
     check "an upload without headers" job_is '"status":"done"' "$(job /photos/in/p.png /photos/a.png)"
     check "it has its type alone" headers_are /photos/a.png '{"content-type":"image/png"}'
     check "an upload with headers" job_is '"status":"done"' "$(job /photos/in/p.png /photos/b.png \
@@ -85,6 +85,8 @@ test_headers() {
         ',"headers":{"cache_control":"a\r\nx-amz-meta-evil: 1"}')"
     check "headers of a file are refused" job_is 'output.headers is for an output with a url' \
         '{"input":"p.png","output":{"path":"o.png","headers":{"cache_control":"a"}}}'
+    check "an error of S3 has its code" job_is '(AuthorizationHeaderMalformed)' \
+        "$(job /elsewhere/in/p.png /photos/e.png)"
     check "no signature was wrong" equal "$(count 's3 SignatureDoesNotMatch')" 0
     stop
 }

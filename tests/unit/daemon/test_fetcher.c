@@ -284,6 +284,38 @@ TEST(test_statuses, IN_RIG)
     assert_int_equal(rig.totals.bytes[TRANSFER_DOWNLOAD], 0);
 }
 
+/* The code of an error of S3 is in the message, unless it could be a secret. */
+TEST(test_codes_of_errors, IN_RIG)
+{
+    static const struct {
+        const char *path;
+        enum status status;
+        const char *text;
+    } rows[] = {
+        {"/error/403/SignatureDoesNotMatch", STATUS_PATH_REFUSED,
+         "with status 403 (SignatureDoesNotMatch); check the access rights"},
+        {"/error/400/ExpiredToken", STATUS_INPUT_UNREADABLE, "with status 400 (ExpiredToken)"},
+        {"/error/400/RequestTimeout", STATUS_INPUT_UNREADABLE, "status 400 (RequestTimeout)"},
+        {"/error/503/SlowDown", STATUS_INPUT_UNREADABLE, "with status 503 (SlowDown)"},
+        {"/error/400/InvalidToken", STATUS_PATH_REFUSED, "with status 400 (InvalidToken)"},
+        {"/error/404/NoSuchKey", STATUS_INPUT_MISSING, "does not exist (status 404)"},
+        {"/error/403/", STATUS_PATH_REFUSED, "with status 403; check"},
+        {"/error/403/No1", STATUS_PATH_REFUSED, "with status 403; check"},
+        {"/error/403/abcdefabcdefabcdefabcdefabcdefabcdefabcdefabcdef", STATUS_PATH_REFUSED,
+         "with status 403; check"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        check_get(rows[i].path, rows[i].status, rows[i].text);
+        if (rows[i].status != STATUS_INPUT_MISSING) {
+            struct outcome outcome = put(rows[i].path, "bytes", 5);
+            check_error(rows[i].path, &outcome,
+                        rows[i].status == STATUS_PATH_REFUSED ? rows[i].status
+                                                              : STATUS_WRITE_FAILED,
+                        rows[i].text);
+        }
+    }
+}
+
 TEST(test_hostile_answers, IN_RIG)
 {
     set("url_timeout_s", "2"); /* below 1 KiB/s for one second is too slow */
