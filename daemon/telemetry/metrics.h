@@ -58,6 +58,7 @@ struct metrics_urls {
     uint64_t requests[TRANSFER_DIRECTIONS]; /* transfers that ended; redirects do not count */
     uint64_t failed[TRANSFER_DIRECTIONS];
     uint64_t bytes[TRANSFER_DIRECTIONS]; /* of images, without failed transfers */
+    uint64_t role_errors;                /* requests for keys of roles that gave none */
 };
 
 /* The end of one attempt. Times are in milliseconds; negative: the attempt did not get that far. */

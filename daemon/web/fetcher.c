@@ -291,7 +291,8 @@ static bool open_web(struct fetcher *fetcher, uv_loop_t *loop, struct error *err
     fetcher->web = web_loop_create(loop, (long)options->url_connections, error);
     if (!fetcher->web)
         return false;
-    fetcher->rules.roles = roles_create(loop, fetcher->web, options, on_roles_changed, fetcher);
+    fetcher->rules.roles = roles_create(loop, fetcher->web, options, &fetcher->totals->role_errors,
+                                        on_roles_changed, fetcher);
     if (!fetcher->rules.roles) {
         web_loop_stop(fetcher->web);
         return error_refuse(error, "no memory for transfers");

@@ -58,6 +58,7 @@ struct role {
 struct roles {
     struct web_loop *web;
     const struct options *options;
+    uint64_t *errors;
     void (*changed)(void *context);
     void *context;
     struct role items[AWS_ROLE_COUNT];
@@ -210,6 +211,7 @@ static void fail(struct role *role)
     role->said_ended = ended;
     role->said_keys = false;
     role->failures++;
+    ++*role->roles->errors;
     rest(role, wait_s);
 }
 
@@ -345,13 +347,14 @@ static void ask(struct role *role)
 /* ---- the roles ------------------------------------------------------------------------------ */
 
 struct roles *roles_create(uv_loop_t *loop, struct web_loop *web, const struct options *options,
-                           void (*changed)(void *context), void *context)
+                           uint64_t *errors, void (*changed)(void *context), void *context)
 {
     struct roles *roles = calloc(1, sizeof *roles);
     if (!roles)
         return NULL;
     roles->web = web;
     roles->options = options;
+    roles->errors = errors;
     roles->changed = changed;
     roles->context = context;
     for (enum aws_role kind = 0; kind < AWS_ROLE_COUNT; kind++) {

@@ -17,9 +17,10 @@
 
 struct roles;
 
-/* changed: called when a role has been asked, from the loop. NULL: out of memory. */
+/* errors: counts the times that a role gave no keys. changed: called when a role has been asked.
+ * NULL: out of memory. */
 struct roles *roles_create(uv_loop_t *loop, struct web_loop *web, const struct options *options,
-                           void (*changed)(void *context), void *context);
+                           uint64_t *errors, void (*changed)(void *context), void *context);
 
 /* Sets which roles are used, and asks each of them now; the others forget their keys. first: for
  * each role the first prefix that uses it, or NULL. Messages name it, and its region is that of

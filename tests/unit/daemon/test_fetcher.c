@@ -654,6 +654,46 @@ TEST(test_signed_requests, IN_RIG)
     unsetenv("AWS_SESSION_TOKEN");
 }
 
+/* Transfers wait for the answer of a role, and fail if it is an error. A cancel, a reload and the
+ * end come while others wait. */
+TEST(test_role_without_keys, IN_RIG)
+{
+    struct outcome outcomes[6] = {0};
+    struct error error = {0};
+    const char *role = text_of("%s/file/ aws:eu-west-1:@instance %s/", rig.origin, rig.origin);
+    set("url_prefixes", role);
+    setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", text_of("%s/error/503/Busy/", rig.origin), 1);
+    free(store("a", 10));
+    check_get("/file/a", STATUS_INPUT_UNREADABLE,
+              "/file/a\" is not signed: the role instance gets no keys: http://127.0.0.1");
+    assert_int_equal(rig.totals.role_errors, 1);
+    check_get("/status/404", STATUS_INPUT_MISSING, "404"); /* is not signed */
+    setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", text_of("%s/silent/", rig.origin), 1);
+    assert_true(fetcher_reload(rig.fetcher, &error));
+    for (size_t i = 0; i < COUNT_OF(outcomes); i++)
+        start_get(&outcomes[i], url_of(i < 5 ? "/file/a" : "/status/404"));
+    run_until(&outcomes[5]);
+    assert_int_equal(outcomes[0].begun + outcomes[0].ended, 0);
+    fetcher_cancel(rig.fetcher, outcomes[0].transfer);
+    set("url_prefixes", rig.prefix);
+    assert_true(fetcher_reload(rig.fetcher, &error));
+    for (size_t i = 1; i < 5; i++) {
+        run_until(&outcomes[i]);
+        assert_int_equal(outcomes[i].error.status, STATUS_OK);
+        drop(&outcomes[i]);
+    }
+    assert_int_equal(outcomes[0].ended, 0);
+    assert_int_equal(web_server_count(rig.server, "GET /file/a "), 4);
+    set("url_prefixes", role);
+    assert_true(fetcher_reload(rig.fetcher, &error));
+    start_get(&outcomes[0], url_of("/file/a"));
+    for (int i = 0; i < 20; i++) {
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+        process_sleep(0.005);
+    }
+    unsetenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+}
+
 static bool was_signed(const char *request)
 {
     char *head = web_server_head(rig.server, request);
