@@ -12,8 +12,7 @@
 static void on_computed(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
-    bool is_decoded = task->error.status == STATUS_OK && !route_was_declined(run);
-    dispatch_return(&run->pipeline->dispatch, &run->charge, clock_now_ns(), is_decoded);
+    dispatch_return(&run->pipeline->dispatch, &run->charge);
     workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 

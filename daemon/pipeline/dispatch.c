@@ -20,86 +20,48 @@
 #define SCANS_BYTES_MAX      (15 * GIB)
 #define SCANS_EIGHTHS_MAX    6
 
-/* The reference times, in nanoseconds, are those of an H200 and of a core beside it
- * (tests/bench/FIGURES.md). A slowdown of 1 is this host. */
-#define LATENCY_NS       300e3 /* launches, copies and the loop */
-#define LATENCY_PIXEL_NS 0.02
-#define SCANS_BYTE_NS    80.0 /* a progressive file: its longest chain of scans */
-#define PNG_PIXEL_NS     16.0 /* a PNG: its zlib stream, then its rows */
+/* PNGs on a device: one for each of its streams for long files, and some that wait for a stream. */
+#define PNGS_MOST (LONG_STREAMS + 16)
+/* A PNG of more pixels, and fewer bytes per pixel, is large and drawn. */
+#define DRAWN_PIXELS (4u * 1000 * 1000)
+#define DRAWN_BYTES  0.5
+#define STALL_NS     (NS_PER_S / 50)
 
-static const double decode_pixel_ns[DISPATCH_KINDS] = {
-    [DISPATCH_SEQUENTIAL] = 1 / 0.10, /* 0.08 GP/s for RGB, 0.11 for Y */
-    [DISPATCH_PROGRESSIVE] = 1 / 0.04,
-    [DISPATCH_PNG] = 1 / 0.13,
-    [DISPATCH_OTHER] = 1 / 0.06,
-};
-static const double work_pixel_ns[DISPATCH_KINDS] = {
-    [DISPATCH_SEQUENTIAL] = 1 / 30.0,
-    [DISPATCH_PROGRESSIVE] = 1 / 7.0, /* a guess for all devices: an H200 has 17 */
-    [DISPATCH_PNG] = 1 / 10.0,
+/* A core takes 10 ns for a sequential JPEG. An H200 takes 15 for the others, and 30 if it has many.
+ */
+static const double stall_pixel_ns[DISPATCH_KINDS] = {
+    [DISPATCH_SEQUENTIAL] = 10,
+    [DISPATCH_PROGRESSIVE] = 60,
+    [DISPATCH_PNG] = 60,
 };
 
-/* A job that shares a device also waits for batches, for workers and for the thread of the
- * device. This is added to its reference: otherwise a small lateness while few jobs run would
- * look as if the device were many times slower, and large files would go to the cores. */
-#define SHARED_NS 2e6
-#define FIRST_SLOWDOWN 1.5        /* of a device, before it has ended a job of the kind */
-#define WEIGHT         (1 / 16.0) /* of a measurement in a slowdown */
-/* The slowdown of a device without jobs, also a guess, decreases each second, but not below 1. */
-#define FORGET_NS   NS_PER_S
-#define FORGET_PART 0.9
-/* While tasks wait for a worker, a decode on a core delays others: it counts as often. */
-#define BUSY_FACTOR 3.0
-/* A device without memory for a job comes after all others, and after the cores. */
-#define NO_ROOM_NS 1e12
-/* A device stalls if it has ended no job for this time and twice the time that its jobs take. */
-#define STALL_NS 20e6
+/* ---- files ---------------------------------------------------------------------------------- */
 
-/* ---- predictions ---------------------------------------------------------------------------- */
-
-static void learn(struct dispatch_rate *rate, double slowdown, uint64_t now_ns)
+static bool is_long(const struct dispatch_request *request)
 {
-    rate->slowdown =
-        rate->is_measured ? rate->slowdown + WEIGHT * (slowdown - rate->slowdown) : slowdown;
-    rate->is_measured = true;
-    rate->set_ns = now_ns;
+    return request->kind == DISPATCH_PROGRESSIVE || request->kind == DISPATCH_PNG;
 }
 
-static void forget(struct dispatch_rate *rate, uint64_t now_ns)
+static bool is_large_drawn(const struct dispatch_request *request)
 {
-    if (rate->set_ns == 0)
-        rate->set_ns = now_ns;
-    if (rate->slowdown <= 1 || now_ns < rate->set_ns + FORGET_NS)
-        return;
-    rate->slowdown = rate->slowdown * FORGET_PART > 1 ? rate->slowdown * FORGET_PART : 1;
-    rate->set_ns = now_ns;
+    return request->kind == DISPATCH_PNG && request->pixels > DRAWN_PIXELS &&
+           (double)request->file_bytes < DRAWN_BYTES * (double)request->pixels;
 }
 
-static int64_t work_reference(const struct dispatch_request *request)
+static uint64_t limit_ns(const struct dispatch_request *request)
 {
-    return (int64_t)(work_pixel_ns[request->kind] * (double)request->pixels);
+    return STALL_NS + (uint64_t)(stall_pixel_ns[request->kind] * (double)request->pixels);
 }
 
-static int64_t latency_reference(const struct dispatch_request *request)
+/* The ages of the running jobs, together. */
+static int64_t ages_ns(const struct dispatch_backlog *backlog, uint64_t now_ns)
 {
-    double scans = request->kind == DISPATCH_PROGRESSIVE ? (double)request->file_bytes : 0;
-    double pixel_ns = request->kind == DISPATCH_PNG ? PNG_PIXEL_NS : LATENCY_PIXEL_NS;
-    return (int64_t)(LATENCY_NS + pixel_ns * (double)request->pixels + SCANS_BYTE_NS * scans);
+    return (int64_t)(backlog->running * now_ns - backlog->began_sum_ns);
 }
 
-static double decode_reference(const struct dispatch_request *request)
+static bool stalls(const struct dispatch_backlog *backlog, uint64_t now_ns)
 {
-    return 1 + decode_pixel_ns[request->kind] * (double)request->pixels;
-}
-
-/* Running jobs that are late show that the device is slow: at their end, they will have taken about
- * twice their present age. */
-static double slowdown_of(const struct dispatch_backlog *backlog, uint64_t now_ns)
-{
-    double ages_ns = (double)(backlog->running * now_ns - backlog->began_sum_ns);
-    double reference_ns = (double)backlog->reference_sum_ns;
-    return 2 * ages_ns > backlog->rate.slowdown * reference_ns ? 2 * ages_ns / reference_ns
-                                                               : backlog->rate.slowdown;
+    return ages_ns(backlog, now_ns) > (int64_t)backlog->limit_sum_ns;
 }
 
 static int64_t scans_bytes(const struct dispatch_device *device, int eighths, uint64_t most)
@@ -113,35 +75,9 @@ static bool has_room(const struct dispatch_device *device, const struct dispatch
     int64_t bytes = (int64_t)request->device_bytes;
     int64_t of_kind = device->backlog[request->kind].bytes;
     return device->bytes + bytes <= device->room_bytes &&
+           (request->kind != DISPATCH_PNG || device->backlog[DISPATCH_PNG].jobs < PNGS_MOST) &&
            (request->kind != DISPATCH_PROGRESSIVE ||
             of_kind + bytes <= scans_bytes(device, SCANS_EIGHTHS_MAX, SCANS_BYTES_MAX));
-}
-
-/* When the device ends the job. */
-static double device_ns(const struct dispatch_device *device,
-                        const struct dispatch_request *request, uint64_t now_ns)
-{
-    const struct dispatch_backlog *backlog = &device->backlog[request->kind];
-    return slowdown_of(backlog, now_ns) * (double)(latency_reference(request) + backlog->work_ns) +
-           (has_room(device, request) ? 0 : NO_ROOM_NS);
-}
-
-static double cores_ns(const struct dispatch *dispatch, const struct dispatch_request *request)
-{
-    double backlog = (double)dispatch->on_cores / dispatch->workers;
-    return (1 + backlog) * decode_reference(request) * dispatch->decode[request->kind].slowdown *
-           (request->workers_busy ? BUSY_FACTOR : 1);
-}
-
-static bool stalls(const struct dispatch_device *device, uint64_t now_ns)
-{
-    double running = 0, takes_ns = 0; /* together */
-    for (int kind = 0; kind < DISPATCH_KINDS; kind++) {
-        const struct dispatch_backlog *backlog = &device->backlog[kind];
-        running += (double)backlog->running;
-        takes_ns += backlog->rate.slowdown * (double)backlog->reference_sum_ns;
-    }
-    return running > 0 && (double)(now_ns - device->moved_ns) > STALL_NS + 2 * takes_ns / running;
 }
 
 /* ---- charges -------------------------------------------------------------------------------- */
@@ -159,15 +95,15 @@ static void charge_device(struct dispatch *dispatch, const struct dispatch_charg
     device->bytes += sign * (int64_t)charge->request.device_bytes;
     backlog->bytes += sign * (int64_t)charge->request.device_bytes;
     backlog->jobs += sign;
-    backlog->work_ns += sign * work_reference(&charge->request);
     assert(device->bytes >= backlog->bytes && backlog->bytes >= 0);
-    assert(backlog->jobs >= 0 && backlog->work_ns >= 0);
+    assert(backlog->jobs >= 0);
 }
 
 static void charge_place(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
     charge->state = DISPATCH_SENT;
     dispatch->jobs++;
+    dispatch->long_files += !charge->on_device || is_long(&charge->request);
     if (charge->on_device) {
         charge_device(dispatch, charge, 1);
     } else {
@@ -176,18 +112,15 @@ static void charge_place(struct dispatch *dispatch, struct dispatch_charge *char
     }
 }
 
-static void leave_device(struct dispatch *dispatch, struct dispatch_charge *charge,
-                         uint64_t now_ns)
+static void leave_device(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
+    struct dispatch_backlog *backlog = &device_of(dispatch, charge)->backlog[charge->request.kind];
     if (!charge->on_device || charge->state == DISPATCH_RETURNED)
         return;
-    struct dispatch_device *device = device_of(dispatch, charge);
-    struct dispatch_backlog *backlog = &device->backlog[charge->request.kind];
     if (charge->state == DISPATCH_RUNS) {
         backlog->running--;
         backlog->began_sum_ns -= charge->began_ns;
-        backlog->reference_sum_ns -= charge->reference_ns;
-        device->moved_ns = now_ns;
+        backlog->limit_sum_ns -= limit_ns(&charge->request);
     }
     charge_device(dispatch, charge, -1);
     charge->state = DISPATCH_RETURNED;
@@ -200,52 +133,65 @@ static void free_heap(struct dispatch *dispatch, struct dispatch_charge *charge)
     charge->request.heap_bytes = 0;
 }
 
-static void release(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns)
+static void release(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
     if (charge->state == DISPATCH_NONE)
         return;
-    leave_device(dispatch, charge, now_ns);
+    leave_device(dispatch, charge);
     if (!charge->on_device) {
         free_heap(dispatch, charge);
         dispatch->on_cores--;
     }
     dispatch->jobs--;
+    dispatch->long_files -= !charge->on_device || is_long(&charge->request);
     assert(dispatch->on_cores >= 0 && dispatch->heap_bytes >= 0 && dispatch->jobs >= 0);
     *charge = (struct dispatch_charge){0};
 }
 
 /* ---- choosing ------------------------------------------------------------------------------- */
 
-/* The device that ends the job first. false: all stall or are out of service. If one must take the
- * job, it may stall. */
-static bool best_device(const struct dispatch *dispatch, const struct dispatch_request *request,
-                        uint64_t now_ns, bool must, uint32_t *best)
+/* Whether the device can have the file now. */
+static bool takes(const struct dispatch_device *device, const struct dispatch_request *request,
+                  uint64_t now_ns)
 {
-    double best_ns = 0;
+    return has_room(device, request) && !stalls(&device->backlog[request->kind], now_ns);
+}
+
+/* How many files of the kind the device has. A slower device has older ones, which count more. */
+static int64_t load_of(const struct dispatch_device *device, const struct dispatch_request *request,
+                       uint64_t now_ns)
+{
+    const struct dispatch_backlog *backlog = &device->backlog[request->kind];
+    int64_t load = backlog->jobs * (int64_t)NS_PER_MS + ages_ns(backlog, now_ns);
+    return takes(device, request, now_ns) ? load : INT64_MAX - 1;
+}
+
+/* The least loaded device in service; those that cannot have the file now come last.
+ * false: none is in service. */
+static bool best_device(const struct dispatch *dispatch, const struct dispatch_request *request,
+                        uint64_t now_ns, uint32_t *best)
+{
+    int64_t best_load = INT64_MAX;
     bool found = false;
     for (uint32_t d = 0; d < dispatch->device_count; d++) {
-        const struct dispatch_device *device = &dispatch->devices[d];
-        double end_ns = device_ns(device, request, now_ns);
-        if (request->out_of_service >> d & 1 || (stalls(device, now_ns) && !must) ||
-            (found && end_ns >= best_ns))
+        int64_t load = load_of(&dispatch->devices[d], request, now_ns);
+        if (request->out_of_service >> d & 1 || load >= best_load)
             continue;
         found = true;
-        best_ns = end_ns;
+        best_load = load;
         *best = d;
     }
     return found;
 }
 
-/* Whether a core gets the job, not this device, which is the best one. */
-static bool cores_take(struct dispatch *dispatch, const struct dispatch_request *request,
-                       uint64_t now_ns, uint32_t index)
+/* Whether a core gets the file, not this device, which is the best one. The rules of dispatch.h. */
+static bool cores_take(const struct dispatch *dispatch, const struct dispatch_request *request,
+                       uint64_t now_ns, const struct dispatch_device *device)
 {
-    struct dispatch_device *device = &dispatch->devices[index];
-    struct dispatch_backlog *backlog = &device->backlog[request->kind];
-    if (backlog->jobs == 0)
-        forget(&backlog->rate, now_ns);
-    return dispatch->heap_bytes + (int64_t)request->heap_bytes <= dispatch->heap_room_bytes &&
-           cores_ns(dispatch, request) < device_ns(device, request, now_ns);
+    if (dispatch->heap_bytes + (int64_t)request->heap_bytes > dispatch->heap_room_bytes)
+        return false;
+    return !takes(device, request, now_ns) || is_large_drawn(request) ||
+           (is_long(request) && dispatch->long_files < dispatch->workers);
 }
 
 /* ---- public --------------------------------------------------------------------------------- */
@@ -259,14 +205,8 @@ void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room
     dispatch->workers = workers;
     dispatch->heap_room_bytes = (int64_t)heap_room_bytes;
     dispatch->device_count = device_count;
-    for (int kind = 0; kind < DISPATCH_KINDS; kind++)
-        dispatch->decode[kind].slowdown = 1;
-    for (uint32_t d = 0; d < device_count; d++) {
-        struct dispatch_device *device = &dispatch->devices[d];
-        device->room_bytes = room_bytes[d] > 0 ? (int64_t)room_bytes[d] : 1;
-        for (int kind = 0; kind < DISPATCH_KINDS; kind++)
-            device->backlog[kind].rate.slowdown = FIRST_SLOWDOWN;
-    }
+    for (uint32_t d = 0; d < device_count; d++)
+        dispatch->devices[d].room_bytes = room_bytes[d] > 0 ? (int64_t)room_bytes[d] : 1;
 }
 
 void dispatch_close(struct dispatch *dispatch)
@@ -284,11 +224,12 @@ void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *r
     if (dispatch->device_count == 0)
         return;
     pthread_mutex_lock(&dispatch->lock);
-    release(dispatch, charge, now_ns);
+    release(dispatch, charge);
     charge->request = *request;
-    charge->on_device = request->rule != DISPATCH_TO_CORES && request->kind != DISPATCH_OTHER &&
-                        best_device(dispatch, request, now_ns, must, &charge->device) &&
-                        (must || !cores_take(dispatch, request, now_ns, charge->device));
+    charge->on_device =
+        request->rule != DISPATCH_TO_CORES && request->kind != DISPATCH_OTHER &&
+        best_device(dispatch, request, now_ns, &charge->device) &&
+        (must || !cores_take(dispatch, request, now_ns, device_of(dispatch, charge)));
     charge_place(dispatch, charge);
     pthread_mutex_unlock(&dispatch->lock);
 }
@@ -311,34 +252,22 @@ void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, u
         return;
     assert(charge->state == DISPATCH_SENT);
     pthread_mutex_lock(&dispatch->lock);
-    struct dispatch_device *device = device_of(dispatch, charge);
-    struct dispatch_backlog *backlog = &device->backlog[charge->request.kind];
-    if (device->backlog[DISPATCH_SEQUENTIAL].running == 0 &&
-        device->backlog[DISPATCH_PROGRESSIVE].running == 0 &&
-        device->backlog[DISPATCH_PNG].running == 0)
-        device->moved_ns = now_ns;
+    struct dispatch_backlog *backlog = &device_of(dispatch, charge)->backlog[charge->request.kind];
     charge->state = DISPATCH_RUNS;
     charge->began_ns = now_ns;
-    int64_t others_ns = backlog->work_ns - work_reference(&charge->request);
-    charge->reference_ns = latency_reference(&charge->request) + others_ns +
-                           (others_ns > 0 ? (int64_t)SHARED_NS : 0);
     backlog->running++;
     backlog->began_sum_ns += now_ns;
-    backlog->reference_sum_ns += charge->reference_ns;
+    backlog->limit_sum_ns += limit_ns(&charge->request);
     pthread_mutex_unlock(&dispatch->lock);
 }
 
-void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
-                     bool learns)
+void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
     if (!charge->on_device)
         return;
     assert(charge->state == DISPATCH_RUNS);
     pthread_mutex_lock(&dispatch->lock);
-    leave_device(dispatch, charge, now_ns);
-    if (learns)
-        learn(&device_of(dispatch, charge)->backlog[charge->request.kind].rate,
-              (double)(now_ns - charge->began_ns) / (double)charge->reference_ns, now_ns);
+    leave_device(dispatch, charge);
     pthread_mutex_unlock(&dispatch->lock);
 }
 
@@ -351,17 +280,12 @@ void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge)
     pthread_mutex_unlock(&dispatch->lock);
 }
 
-void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
-                  uint64_t now_ns)
+void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge)
 {
-    const struct dispatch_request *request = &charge->request;
     if (charge->state == DISPATCH_NONE)
         return;
     pthread_mutex_lock(&dispatch->lock);
-    if (decode_ms >= 0 && !charge->on_device)
-        learn(&dispatch->decode[request->kind], decode_ms * 1e6 / decode_reference(request),
-              now_ns);
-    release(dispatch, charge, now_ns);
+    release(dispatch, charge);
     pthread_mutex_unlock(&dispatch->lock);
 }
 
@@ -396,7 +320,7 @@ size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
         const struct dispatch_device *device = &dispatch->devices[d];
         int64_t sequential = device->backlog[DISPATCH_SEQUENTIAL].jobs;
         int64_t most = sequential_most(dispatch, device);
-        bool all = sequential < most || stalls(device, now_ns);
+        bool all = sequential < most || stalls(&device->backlog[DISPATCH_SEQUENTIAL], now_ns);
         jobs +=
             useful_scans(device) + device->backlog[DISPATCH_PNG].jobs + (all ? sequential : most);
     }

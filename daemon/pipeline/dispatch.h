@@ -1,20 +1,23 @@
 /*
  * dispatch.h - decides for each job whether the cores or a device decode its file.
  *
- * A JPEG or PNG goes to the place that ends it first. A place's time is a reference time, from
- * figures of one host, times its slowdown:
- * - a device: its latency for the file alone, and the work of the files of this kind that it has;
- * - the cores: the decode of the file, and of a file like it for each that they have, divided among
- *   them. While tasks wait for a worker, it counts three times: cores that decode do not read and
- *   write.
+ * A device decodes a sequential JPEG in a hundredth of a core's time. It takes about twice a core's
+ * time for a progressive JPEG or a PNG, but decodes a hundred of them at once, or several. These
+ * two are long files. So:
  *
- * A slowdown is a moving average of measured / reference, per place and kind of file. Jobs on a
- * device that are late increase it before they end. It decreases while the device has no such jobs,
- * so that a device that was slow once is tried again.
+ * - Sequential JPEGs go to a device.
+ * - Long files go to the cores while there are fewer files than workers, counting what the cores
+ *   decode and the long files of devices: so a few files take no longer than without a device.
+ *   Otherwise they go to a device: a core that decodes does not read and write for it.
+ * - Large drawn PNGs go to the cores, which decode them ten times as fast as a device.
+ * - The cores get what the device cannot have now: it has no memory for the file, has PNGS_MOST
+ *   other PNGs, or stalls.
  *
- * The cores get the job anyway if all devices stall or are out of service, and if the best device
- * has no memory for it. They do not get it if the heap has no room for its decoder: the heap is a
- * part of admission.h's lane, and if the lane has no room for a job, all later jobs wait, too.
+ * A device stalls with a kind of file if those that it has are older, on average, than STALL_NS and
+ * stall_pixel_ns. So a slow device gets few files.
+ *
+ * The cores do not get a file if the heap has no room for its decoder: the heap is a part of
+ * admission.h's lane, and if the lane has no room for a job, all later jobs wait, too.
  *
  * No I/O, no clock: callers pass CLOCK_MONOTONIC. Any thread. A charge belongs to its job.
  */
@@ -35,7 +38,7 @@ enum dispatch_kind {
     DISPATCH_KINDS
 };
 
-enum dispatch_rule { DISPATCH_SOONEST, DISPATCH_TO_CORES, DISPATCH_TO_DEVICE };
+enum dispatch_rule { DISPATCH_AUTO, DISPATCH_TO_CORES, DISPATCH_TO_DEVICE };
 
 struct dispatch_request {
     enum dispatch_kind kind;
@@ -44,7 +47,6 @@ struct dispatch_request {
     uint64_t device_bytes;       /* device memory if a device decodes it, about */
     uint64_t heap_bytes;         /* of the decoder if a core decodes it */
     uint32_t out_of_service;     /* a bit per device: 1 << index */
-    bool workers_busy;           /* more tasks wait than there are idle workers */
 };
 
 enum dispatch_state {
@@ -60,38 +62,28 @@ struct dispatch_charge {
     bool on_device;
     uint32_t device; /* if on_device */
     struct dispatch_request request;
-    uint64_t began_ns;    /* on the device */
-    int64_t reference_ns; /* that a reference device needs, with the backlog at began_ns */
-};
-
-struct dispatch_rate {
-    double slowdown; /* measured / reference */
-    bool is_measured; /* else it is a guess */
-    uint64_t set_ns;  /* when it was measured, or last decreased; 0: never */
+    uint64_t began_ns; /* on the device */
 };
 
 /* The jobs of one kind on a device. */
 struct dispatch_backlog {
-    int64_t jobs, bytes, work_ns; /* sent there and not returned; bytes: of device memory; work: of
-                                     a reference device */
+    int64_t jobs, bytes;   /* sent there and not returned; bytes: of device memory */
     uint64_t running;      /* jobs that it has begun, and the sums of their times: */
     uint64_t began_sum_ns; /* may wrap around */
-    int64_t reference_sum_ns;
-    struct dispatch_rate rate;
+    uint64_t limit_sum_ns;
 };
 
 struct dispatch_device {
     int64_t room_bytes, bytes; /* memory, and what jobs sent there need */
     struct dispatch_backlog backlog[DISPATCH_KINDS];
-    uint64_t moved_ns; /* when a job ended, or began on the idle device */
 };
 
 struct dispatch {
     pthread_mutex_t lock; /* guards all members below */
     uint32_t workers, device_count;
     int64_t jobs, on_cores; /* all jobs that have not ended, and those that cores decode */
+    int64_t long_files;     /* those that cores decode, and the long ones of devices */
     int64_t heap_bytes, heap_room_bytes; /* of decoders on cores, until they end; the limit */
-    struct dispatch_rate decode[DISPATCH_KINDS];
     struct dispatch_device devices[DEVICES_MAX];
 };
 
@@ -102,27 +94,23 @@ void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room
 void dispatch_close(struct dispatch *dispatch); /* asserts that no charge is left */
 
 /* Chooses charge->on_device and charge->device, and charges the job. A previous charge of the job
- * ends; nothing is learned from it. */
+ * ends. */
 void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *request,
                      uint64_t now_ns, struct dispatch_charge *charge);
 /* The job goes to this device instead of charge->device. */
 void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, uint32_t device);
-/* The device gets the job, and returns it. learns: it did all of the work. Neither does anything
- * for a job of the cores. */
+/* The device gets the job, and returns it. Neither does anything for a job of the cores. */
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns);
-void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns,
-                     bool learns);
+void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge);
 /* The file of a job on the cores is decoded: its heap is free. Idempotent. For other jobs it does
  * nothing. */
 void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge);
-/* The job has ended, at any point. decode_ms: of a worker; negative: nothing is learned.
- * Idempotent. */
-void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge, double decode_ms,
-                  uint64_t now_ns);
+/* The job has ended, at any point. Idempotent. */
+void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge);
 
 /* Jobs on devices that the daemon may hold beyond `inflight`: progressive JPEGs, as far as memory
- * and speed allow, PNGs, a few others, and all of a device that has stalled, so that other jobs go
- * on. */
+ * and speed allow, PNGs, a few others, and all of a device that stalls, so that other jobs go on.
+ */
 size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns);
 /* Whether no job is charged. Asserts that the loads are then 0. */
 bool dispatch_is_idle(struct dispatch *dispatch);

@@ -87,7 +87,7 @@ static bool is_gone(const struct codec_caller *caller)
 
 static enum dispatch_rule rule_of(const char *option)
 {
-    return strcmp(option, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_SOONEST;
+    return strcmp(option, "cuda") == 0 ? DISPATCH_TO_DEVICE : DISPATCH_AUTO;
 }
 
 void job_run_take_bounds(struct job_run *run, const struct options *options)

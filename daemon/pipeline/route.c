@@ -39,7 +39,6 @@ static bool charge(struct job_run *run, enum dispatch_rule rule, size_t device_b
         .device_bytes = device_bytes,
         .heap_bytes = run->info.codec_bytes,
         .out_of_service = out_of_service(run->pipeline->parts.engine),
-        .workers_busy = workers_are_busy(run->pipeline->parts.workers),
     };
     dispatch_choose(&run->pipeline->dispatch, &request, clock_now_ns(), &run->charge);
     return run->charge.on_device;
@@ -112,16 +111,9 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
     return file;
 }
 
-/* The times of workers are known if the job was done. */
 void route_end(struct job_run *run)
 {
-    const double *ms = run->timing.ms;
-    if (run->charge.state == DISPATCH_NONE)
-        return;
-    bool done = run->error.status == STATUS_OK && run->outcome == OUTCOME_ANSWERED &&
-                ms[STAGE_ENCODE] >= 0;
-    double decode_ms = ms[STAGE_DECODE] > 0 ? ms[STAGE_DECODE] : 0;
-    dispatch_end(&run->pipeline->dispatch, &run->charge, done ? decode_ms : -1, clock_now_ns());
+    dispatch_end(&run->pipeline->dispatch, &run->charge);
 }
 
 bool route_uses_device(const struct job_run *run)

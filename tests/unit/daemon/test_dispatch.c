@@ -24,60 +24,26 @@ static struct dispatch_charge sent_at(struct dispatch_request request, uint64_t 
     return charge;
 }
 
-/* Runs a job alone, for this time on the device and in the decoder of a core. */
-static bool run_at(struct dispatch_request request, uint64_t now_ns, double device_ms,
-                   double core_ms)
+/* Runs a job alone. Returns whether a device decoded it. */
+static bool run_at(struct dispatch_request request, uint64_t now_ns)
 {
     struct dispatch_charge charge = sent_at(request, now_ns);
     bool on_device = charge.on_device;
     dispatch_start(&alone, &charge, now_ns);
-    uint64_t end_ns = now_ns + (uint64_t)((on_device ? device_ms : core_ms) * MS);
-    dispatch_return(&alone, &charge, end_ns, true);
-    dispatch_end(&alone, &charge, on_device ? 0 : core_ms, end_ns);
+    dispatch_return(&alone, &charge);
+    dispatch_end(&alone, &charge);
     return on_device;
 }
 
 TEST(a_lone_job_takes_the_faster_place)
 {
-    struct dispatch_request progressive = photograph, gray = photograph;
+    struct dispatch_request progressive = photograph, png = photograph;
     progressive.kind = DISPATCH_PROGRESSIVE;
+    png.kind = DISPATCH_PNG;
     open_alone(1, GIB);
-    assert_true(run_at(photograph, NS_PER_S, 0.5, 60));
-    /* A file of few pixels with many scans: a core decodes it first. */
-    progressive.pixels = 1000000;
-    assert_false(run_at(progressive, 2 * NS_PER_S, 80, 25));
-    progressive.pixels = 12000000;
-    assert_true(run_at(progressive, 3 * NS_PER_S, 80, 300));
-    /* A card that needs 100 ms for what cores do in 60 loses its jobs. */
-    unsigned on_device = 0;
-    for (uint64_t i = 0; i < 40; i++)
-        on_device += run_at(gray, 4 * NS_PER_S + i * 200 * MS, 100, 60);
-    assert_in_range(on_device, 1, 30);
-    assert_false(run_at(gray, 12 * NS_PER_S, 100, 60));
-    dispatch_close(&alone);
-}
-
-/* One measurement that was far off must not keep jobs from a device for good. */
-TEST(an_outlier_is_forgotten)
-{
-    open_alone(1, GIB);
-    assert_true(run_at(photograph, NS_PER_S, 500, 60));
-    assert_false(run_at(photograph, 2 * NS_PER_S, 0.5, 60));
-    unsigned tries = 0;
-    while (!run_at(photograph, (3 + 2 * tries) * NS_PER_S, 0.5, 60))
-        assert_in_range(++tries, 1, 40);
-    dispatch_close(&alone);
-}
-
-/* The cores get no jobs for an hour. They must not look faster because of that. */
-TEST(a_place_without_jobs_is_not_overrated)
-{
-    struct dispatch_request on_core = photograph;
-    on_core.rule = DISPATCH_TO_CORES;
-    open_alone(1, GIB);
-    assert_false(run_at(on_core, NS_PER_S, 0.5, 60));
-    for (uint64_t second = 2; second < 3600; second++)
-        assert_true(run_at(photograph, second * NS_PER_S, 0.5, 60));
+    assert_true(run_at(photograph, NS_PER_S));
+    assert_false(run_at(progressive, 2 * NS_PER_S));
+    assert_false(run_at(png, 3 * NS_PER_S));
     dispatch_close(&alone);
 }
 
@@ -89,10 +55,10 @@ TEST(a_stuck_job_keeps_others_away)
     dispatch_start(&alone, &stuck, NS_PER_S);
     struct dispatch_charge next = sent_at(photograph, NS_PER_S + MS);
     assert_true(next.on_device);
-    dispatch_end(&alone, &next, -1, NS_PER_S + MS);
-    assert_false(run_at(photograph, 2 * NS_PER_S, 0.5, 60));
-    dispatch_end(&alone, &stuck, -1, 3 * NS_PER_S); /* a zombie that came back */
-    assert_true(run_at(photograph, 3 * NS_PER_S, 0.5, 60));
+    dispatch_end(&alone, &next);
+    assert_false(run_at(photograph, 2 * NS_PER_S));
+    dispatch_end(&alone, &stuck); /* a zombie that came back */
+    assert_true(run_at(photograph, 3 * NS_PER_S));
     dispatch_close(&alone);
 }
 
@@ -103,10 +69,10 @@ TEST(rules_and_service)
     never.rule = DISPATCH_TO_CORES;
     png.kind = DISPATCH_OTHER;
     open_alone(2, GIB);
-    assert_false(run_at(never, NS_PER_S, 1, 1));
-    assert_false(run_at(png, NS_PER_S, 1, 1));
+    assert_false(run_at(never, NS_PER_S));
+    assert_false(run_at(png, NS_PER_S));
     for (int i = 0; i < 20; i++)
-        assert_true(run_at(forced, (2 + i) * NS_PER_S, 5000, 1));
+        assert_true(run_at(forced, (2 + i) * NS_PER_S));
     forced.out_of_service = 1;
     struct dispatch_charge charge = sent_at(forced, 30 * NS_PER_S);
     assert_true(charge.on_device);
@@ -114,48 +80,98 @@ TEST(rules_and_service)
     forced.out_of_service = 3;
     dispatch_choose(&alone, &forced, 31 * NS_PER_S, &charge); /* instead of the first charge */
     assert_false(charge.on_device);
-    dispatch_end(&alone, &charge, -1, 31 * NS_PER_S);
-    dispatch_end(&alone, &charge, -1, 31 * NS_PER_S);
+    dispatch_end(&alone, &charge);
+    dispatch_end(&alone, &charge);
     dispatch_close(&alone);
 }
 
-/* Jobs that do not fit into the device's memory wait for others. */
+/* The cores get jobs that do not fit into the device's memory. */
 TEST(memory_bounds_a_device)
 {
     struct dispatch_request large = photograph;
     struct dispatch_charge charges[8];
     size_t on_device = 0;
-    large.kind = DISPATCH_PROGRESSIVE;
     large.device_bytes = 300 * MIB;
     open_alone(1, GIB);
     for (size_t i = 0; i < COUNT_OF(charges); i++) {
         charges[i] = sent_at(large, NS_PER_S);
         on_device += charges[i].on_device;
     }
-    assert_in_range(on_device, 2, 6);
+    assert_int_equal(on_device, 3);
     for (size_t i = 0; i < COUNT_OF(charges); i++)
-        dispatch_end(&alone, &charges[i], -1, NS_PER_S);
+        dispatch_end(&alone, &charges[i]);
+    dispatch_close(&alone);
+}
+
+static const struct dispatch_request png = {
+    .kind = DISPATCH_PNG, .pixels = 5000000, .file_bytes = 8000000, .device_bytes = 20000000};
+
+/* As many long files as workers go to the cores, and then one for each that ends. */
+TEST(few_long_files_go_to_the_cores)
+{
+    struct dispatch_request drawn = png, sequential = photograph, other = png;
+    struct dispatch_charge charges[24];
+    drawn.file_bytes /= 10;
+    other.kind = DISPATCH_OTHER;
+    open_alone(1, GIB);
+    for (size_t i = 0; i < COUNT_OF(charges); i++) {
+        charges[i] = sent_at(i == 3 ? other : i == 5 ? sequential : png, NS_PER_S);
+        assert_int_equal(charges[i].on_device, i == 5 || i > 16);
+    }
+    struct dispatch_charge charge = sent_at(drawn, NS_PER_S);
+    assert_false(charge.on_device);
+    dispatch_end(&alone, &charge);
+    for (size_t i = 0; i < COUNT_OF(charges); i++) {
+        dispatch_end(&alone, &charges[i]);
+        assert_int_equal(run_at(png, NS_PER_S), i < 8);
+    }
+    dispatch_close(&alone);
+}
+
+/* As many as it decodes at once, and some that wait. The cores get the others. */
+TEST(a_device_has_a_number_of_pngs)
+{
+    static struct dispatch_charge charges[LONG_STREAMS + 40];
+    struct dispatch_request forced = png;
+    size_t on_device = 0;
+    open_alone(1, 64 * GIB);
+    forced.rule = DISPATCH_TO_DEVICE;
+    for (size_t i = 0; i < COUNT_OF(charges); i++) {
+        charges[i] = sent_at(png, NS_PER_S);
+        on_device += charges[i].on_device;
+    }
+    assert_int_equal(on_device, LONG_STREAMS + 16);
+    assert_false(charges[COUNT_OF(charges) - 1].on_device);
+    struct dispatch_charge charge = sent_at(forced, 100 * NS_PER_S);
+    assert_true(charge.on_device);
+    dispatch_end(&alone, &charge);
+    for (size_t i = 0; i < COUNT_OF(charges); i++)
+        dispatch_end(&alone, &charges[i]);
     dispatch_close(&alone);
 }
 
 /* Six eighths of the memory are for progressive files, and the rest for others. */
 TEST(progressive_files_leave_memory_to_others)
 {
-    struct dispatch_request scans = photograph, other = photograph;
-    struct dispatch_charge charges[9];
+    struct dispatch_request scans = photograph, other = photograph, never = photograph;
+    struct dispatch_charge charges[9], busy[16];
     scans.kind = DISPATCH_PROGRESSIVE;
-    scans.pixels = 50000000; /* slow on a core */
+    never.rule = DISPATCH_TO_CORES;
     scans.device_bytes = other.device_bytes = 100 * MIB;
     open_alone(1, GIB);
+    for (size_t i = 0; i < COUNT_OF(busy); i++)
+        busy[i] = sent_at(never, NS_PER_S);
     for (size_t i = 0; i < COUNT_OF(charges); i++) {
         charges[i] = sent_at(scans, NS_PER_S);
         assert_int_equal(charges[i].on_device, i < 7);
     }
     struct dispatch_charge beside = sent_at(other, NS_PER_S);
     assert_true(beside.on_device);
-    dispatch_end(&alone, &beside, -1, NS_PER_S);
+    dispatch_end(&alone, &beside);
+    for (size_t i = 0; i < COUNT_OF(busy); i++)
+        dispatch_end(&alone, &busy[i]);
     for (size_t i = 0; i < COUNT_OF(charges); i++)
-        dispatch_end(&alone, &charges[i], -1, NS_PER_S);
+        dispatch_end(&alone, &charges[i]);
     dispatch_close(&alone);
 }
 
@@ -179,7 +195,7 @@ TEST(progressive_files_are_held_by_memory)
                             j < rows[i].ahead ? j + 1 : rows[i].ahead);
         }
         for (size_t j = 0; j < COUNT_OF(charges); j++)
-            dispatch_end(&alone, &charges[j], -1, NS_PER_S);
+            dispatch_end(&alone, &charges[j]);
         memset(charges, 0, sizeof charges);
         dispatch_close(&alone);
     }
@@ -204,13 +220,13 @@ TEST(heap_bounds_the_cores)
         assert_int_equal(charges[i].on_device, i == 2 || i == 4);
     }
     for (size_t i = 0; i < COUNT_OF(charges); i++)
-        dispatch_end(&alone, &charges[i], -1, NS_PER_S);
+        dispatch_end(&alone, &charges[i]);
     assert_true(dispatch_is_idle(&alone));
     dispatch_close(&alone);
 }
 
-/* A declined file is charged to the cores, and the device's times stay as they were. */
-TEST(a_declined_job_teaches_nothing)
+/* A declined file is charged to the cores. */
+TEST(a_declined_job_goes_to_the_cores)
 {
     struct dispatch_request cores = photograph;
     cores.rule = DISPATCH_TO_CORES;
@@ -221,13 +237,13 @@ TEST(a_declined_job_teaches_nothing)
     assert_int_equal(alone.devices[0].backlog[DISPATCH_SEQUENTIAL].jobs, 0);
     assert_int_equal(alone.devices[1].backlog[DISPATCH_SEQUENTIAL].jobs, 1);
     dispatch_start(&alone, &charge, NS_PER_S);
-    dispatch_return(&alone, &charge, 2 * NS_PER_S, false);
+    dispatch_return(&alone, &charge);
     assert_int_equal(dispatch_ahead(&alone, 2 * NS_PER_S), 0);
     assert_false(dispatch_is_idle(&alone));
     dispatch_choose(&alone, &cores, 2 * NS_PER_S, &charge);
     assert_false(charge.on_device);
     assert_memory_equal(&before.backlog, &alone.devices[1].backlog, sizeof before.backlog);
-    dispatch_end(&alone, &charge, 60, 3 * NS_PER_S);
+    dispatch_end(&alone, &charge);
     assert_true(dispatch_is_idle(&alone));
     dispatch_close(&alone);
 }
