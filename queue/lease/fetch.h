@@ -16,6 +16,7 @@ struct group;
 struct fetch {
     uint64_t counter;  /* its value of group.counter, while a call is outstanding; else 0 */
     uint32_t reserved; /* places that the outstanding call may fill */
+    uint32_t arriving; /* the same for the call whose reply is being handled */
     size_t text_bytes; /* the largest text that the last call asked for */
     uint64_t sent_ms;  /* time of the last call, uv_now */
     uint64_t serial;   /* value of places.fetches at the last call: orders the queues */

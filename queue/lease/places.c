@@ -10,7 +10,7 @@ bool places_open(const struct queue *queue)
 
 size_t places_held(const struct queue *queue)
 {
-    return queue->entries.all.length + queue->fetch.reserved;
+    return queue->entries.all.length + queue->fetch.arriving + queue->fetch.reserved;
 }
 
 /* Number of jobs that the queue may fetch if it also uses spare places; 0 if no other shard holds a
@@ -56,6 +56,7 @@ size_t places_blocking_alone(const struct queue *queue)
     each_queue (one, group) {
         bool is_ready = one == queue || calls_ready(one);
         jobs += is_ready ? one->entries.all.length : one->entries.running.length;
+        jobs += one->fetch.arriving;
         jobs += one != queue && queue_is_fetching(one);
     }
     return jobs;

@@ -23,7 +23,7 @@ struct places {
  * other shards that hold all of them may give some back at any time. */
 bool places_open(const struct queue *queue);
 /* The places of the queue: running jobs, ends that Redis has not acknowledged, and the places that
- * its FETCH has reserved. */
+ * its FETCH calls have reserved. */
 size_t places_held(const struct queue *queue);
 /* Number of jobs that the queue may fetch now. */
 uint32_t places_to_fetch(const struct queue *queue);

@@ -1,4 +1,6 @@
 /* Tests of leases: fetch, batches of DONE, lost leases, retries, drain. */
+#include "queue/lease/lease_impl.h"
+#include "tests/fixtures/process.h"
 #include "tests/fixtures/queue/queue_bench.h"
 
 TEST(test_fetches_and_acks_in_batches)
@@ -16,6 +18,57 @@ TEST(test_fetches_and_acks_in_batches)
     /* FETCH and DONE of 1000 jobs each, and a few other calls. */
     assert_true(calls(bench, "evalsha") + calls(bench, "eval") <= 2 * 1000 / 8);
     assert_int_equal(bench->stale, 0);
+    tear_down(bench);
+}
+
+static long long leases_at_first; /* in Redis when the first job starts */
+
+/* The next FETCH has been sent by then, and Redis soon runs it. */
+static void look_at_first(void *context, struct lease *lease)
+{
+    struct bench *bench = context;
+    on_leased(bench, lease);
+    for (int i = 0; bench->leased == 1 && i < patience(5) * 1e3; i++) {
+        leases_at_first = redis_integer(bench->redis, "ZCARD t:lease");
+        if (leases_at_first > (long long)bench->config.batch)
+            return;
+        usleep(1000);
+    }
+}
+
+/* Redis then runs it while the jobs of the last reply start. No job starts twice, and the places
+ * suffice. A call is sent early only for a full batch. */
+TEST(test_the_next_fetch_comes_before_the_jobs_of_the_last)
+{
+    struct bench *bench = set_up(redis_server_start(NULL));
+    bench->config.batch = 8;
+    push(bench, 40);
+    start_queue(bench);
+    bench->queue->events.leased = look_at_first;
+    queue_set_places(bench->queue, 30);
+    run_until(bench, bench->leased == 30);
+    assert_int_equal(leases_at_first, 16);
+    run_ms(bench, 50);
+    assert_int_equal(bench->leased, 30);
+    assert_int_equal(redis_integer(bench->redis, "ZCARD t:lease"), 30);
+    queue_set_places(bench->queue, 10);
+    run_until(bench, bench->leased == 40);
+    assert_int_equal(bench->queue->group->places.reserved, 0);
+    finish_jobs(bench);
+    tear_down(bench);
+}
+
+/* The jobs of a reply that is being handled must end before a job runs alone, too. */
+TEST(test_arriving_jobs_keep_others_from_running_alone)
+{
+    struct bench *bench = set_up_with_jobs(2);
+    struct queue *queue = bench->queue;
+    assert_int_equal(places_blocking_alone(queue), 2);
+    queue->fetch.arriving = 3;
+    assert_int_equal(places_blocking_alone(queue), 5);
+    assert_int_equal(places_held(queue), 5);
+    queue->fetch.arriving = 0;
+    finish_jobs(bench);
     tear_down(bench);
 }
 
