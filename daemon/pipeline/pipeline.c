@@ -26,6 +26,8 @@
 #define TICK_MS 100
 /* Length of a call to Redis under load: see INFLIGHT_AHEAD_MAX. */
 #define INFLIGHT_AHEAD_MS 10
+/* For one such part of the jobs on devices, a job is read or written meanwhile. */
+#define INFLIGHT_DEVICE_PART 4
 /* One such part of the memory for input files may keep overlays that no job uses. They give it back
  * when a file or another overlay needs it. */
 #define OVERLAYS_IDLE_PART 4
@@ -48,10 +50,12 @@ static size_t short_ahead(const struct pipeline *pipeline)
     return (size_t)(all_ms < at_most * pipeline->job_ms ? all_ms / pipeline->job_ms : at_most);
 }
 
-/* Slots beyond `inflight`. */
+/* Slots beyond `inflight`. While devices run many jobs, more are read and written, or wait for the
+ * acknowledgement of their end. */
 static size_t places_ahead(struct pipeline *pipeline)
 {
-    size_t ahead = short_ahead(pipeline) + dispatch_ahead(&pipeline->dispatch, clock_now_ns());
+    size_t on_devices = dispatch_ahead(&pipeline->dispatch, clock_now_ns());
+    size_t ahead = short_ahead(pipeline) + on_devices + on_devices / INFLIGHT_DEVICE_PART;
     return ahead < pipeline->parts.ahead_max ? ahead : pipeline->parts.ahead_max;
 }
 
