@@ -9,7 +9,8 @@ credentials give keys, and S3 accepts only signatures with keys that were given 
     /sts               STS: AssumeRoleWithWebIdentity
     /container         credentials of a container
     /BUCKET/KEY        GET and PUT of an object
-    /control           PUT: JSON that changes `state`; GET: `state` with counts of requests
+    /control           PUT: JSON that changes `state`
+    /count/NAME        GET: how often it has been counted
     /image             GET: the image that is also the object /photos/in/p.png
     /headers/BUCKET/K  GET: the headers of the upload of an object, as JSON
 """
@@ -28,11 +29,9 @@ import urllib.parse
 import zlib
 
 STAMP = "%Y%m%dT%H%M%SZ"
-ROLE_MODES = ("ok", "status", "slow", "late", "garbage", "huge", "headers", "drip", "ended",
-              "injection", "redirect")
 SHOWN_HEADERS = ("content-type", "cache-control", "content-disposition")
 state = {
-    "mode": "ok",  # of all servers that give keys
+    "mode": "ok",  # of all servers that give keys, or an object: {"instance": "slow"}
     "status": 500,  # of mode "status"
     "lifetime": 3600,  # seconds of given keys
     "clock_offset": 0,  # of the servers that give keys
@@ -61,12 +60,16 @@ def count(name):
         counts[name] = counts.get(name, 0) + 1
 
 
-def give_keys():
+def mode_of(role):
+    return state["mode"] if isinstance(state["mode"], str) else state["mode"].get(role, "ok")
+
+
+def give_keys(role):
     """Keys of a role that S3 accepts until their end."""
     with lock:
         count("keys")
         key_id = "ASIA%016d" % counts["keys"]
-        end = time.time() + (-60 if state["mode"] == "ended" else state["lifetime"])
+        end = time.time() + (-60 if mode_of(role) == "ended" else state["lifetime"])
         given[key_id] = (secrets.token_urlsafe(30), secrets.token_urlsafe(900) + "/+==", end)
         shown = time.gmtime(end + state["clock_offset"])
         return (key_id, *given[key_id][:2], time.strftime("%Y-%m-%dT%H:%M:%SZ", shown))
@@ -157,31 +160,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/control":
             return self.control(body)
+        if path.startswith("/count/"):
+            return self.answer(200, "%d" % counts.get(urllib.parse.unquote(path[7:]), 0))
         if path == "/image":
             return self.answer(200, objects["/photos/in/p.png"][0])
         if path.startswith("/headers/"):
             return self.answer(200, json.dumps(objects[path[len("/headers"):]][1]))
         if path.startswith("/latest/"):
-            return self.fault() or self.metadata(path[len("/latest/"):])
+            return self.fault("instance") or self.metadata(path[len("/latest/"):])
         if path == "/sts":
-            return self.fault() or self.sts(body)
+            return self.fault("web-identity") or self.sts(body)
         if path == "/container":
-            return self.fault() or self.container()
+            return self.fault("container") or self.container()
         return self.s3(path, body)
 
     do_GET = do_PUT = do_POST = do_any
 
     def control(self, body):
-        if self.command == "PUT":
-            with lock:
-                state.update(json.loads(body))
-                assert state["mode"] in ROLE_MODES
-        self.answer(200, json.dumps({**state, "counts": counts}))
+        with lock:
+            state.update(json.loads(body))
+        self.answer(200)
 
-    def fault(self):
+    def fault(self, role):
         """Answers as state["mode"] says, and returns whether it has."""
         count("role")
-        mode = state["mode"]
+        mode = mode_of(role)
         if mode == "slow":
             time.sleep(20)
             self.close_connection = True
@@ -206,6 +209,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif mode == "redirect":
             self.answer(302, Location="/photos/in/p.png")
         else:
+            assert mode in ("ok", "ended", "injection"), mode
             return False
         return True
 
@@ -223,8 +227,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(404) if state["no_role"] else self.answer(200, "photos+role")
         if path != "meta-data/iam/security-credentials/photos+role":
             return self.answer(404)
-        key_id, secret, session, end = give_keys()
-        if state["mode"] == "injection":
+        key_id, secret, session, end = give_keys("instance")
+        if mode_of("instance") == "injection":
             session = "token\r\nX-Evil: 1"
         return self.answer(200, json.dumps(
             {"Code": "Success", "LastUpdated": end, "Type": "AWS-HMAC", "AccessKeyId": key_id,
@@ -240,7 +244,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(400, "<ErrorResponse><Error><Type>Sender</Type><Code>"
                                     "InvalidIdentityToken</Code><Message>wrong</Message></Error>"
                                     "</ErrorResponse>")
-        key_id, secret, session, end = give_keys()
+        key_id, secret, session, end = give_keys("web-identity")
         return self.answer(200, """<AssumeRoleWithWebIdentityResponse
  xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
   <AssumeRoleWithWebIdentityResult>
@@ -259,7 +263,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def container(self):
         if self.headers.get("Authorization", "") != state["container_token"]:
             return self.answer(403, "{\"code\":\"InvalidAuthorizationToken\"}")
-        key_id, secret, session, end = give_keys()
+        key_id, secret, session, end = give_keys("container")
         return self.answer(200, json.dumps({"RoleArn": "any", "AccessKeyId": key_id,
                                             "SecretAccessKey": secret, "Token": session,
                                             "Expiration": end}))
@@ -280,7 +284,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    objects["/photos/in/p.png"] = (png(4, 3), {})
+    for bucket in "photos", "other", "third":
+        objects["/%s/in/p.png" % bucket] = (png(4, 3), {})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
     server.daemon_threads = True
     server.serve_forever()

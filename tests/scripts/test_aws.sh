@@ -3,7 +3,8 @@
 # tests/scripts/test_aws.sh BUILD
 #
 # tests/scripts/aws_server.py is that server. It also plays the instance metadata, STS and a
-# container's endpoint. Prints TAP.
+# container's endpoint. Much of the test waits for keys to end, so its parts run at the same time,
+# each with a server, a namespace of Redis and daemons of its own. Prints TAP.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
@@ -19,16 +20,60 @@ make_world aws
 for name in $(compgen -e AWS_); do unset "$name"; done
 start_redis "$dir" --port || exit 1
 mkdir -p "$dir/in" "$dir/out"
-s3=$(python3 -c 'import socket
-s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-readonly at=http://127.0.0.1:$s3
-python3 -B tests/scripts/aws_server.py "$s3" >"$dir/server.log" 2>&1 &
-control() { curl -sS -X PUT -d "$1" -o "$dir/null" "$at/control"; }
-count() { # NAME: how often the server has seen it
-    curl -sS "$at/control" | python3 -c 'import json, sys
-print(json.load(sys.stdin)["counts"].get(sys.argv[1], 0))' "$1"
+
+# ---- parts --------------------------------------------------------------------------------------
+
+readonly arn=arn:aws:iam::123456789012:role/photos
+readonly static=(AWS_ACCESS_KEY_ID=AKSTATIC AWS_SECRET_ACCESS_KEY=secret/of+static)
+readonly good='{"mode":"ok","lifetime":3600,"clock_offset":0,"no_role":false,"status":500,
+    "web_token":"web+token/1=","container_token":"Bearer.1"}'
+
+free_port() {
+    python3 -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
-check "the server starts" within 20 curl -sf -o "$dir/null" "$at/control"
+# part NAME FUNCTION...: runs the functions in the background; show_parts prints their checks.
+parts=() part_jobs=()
+part() {
+    run_part "$@" >"$dir/$1.tap" 2>&1 &
+    parts+=("$1") part_jobs+=($!)
+}
+run_part() {
+    trap 'mapfile -t running < <(jobs -pr); kill "${running[@]}" 2>/dev/null; wait' EXIT
+    trap 'exit 130' INT TERM
+    part=$1
+    shift
+    log=$dir/$part.log
+    local port function
+    port=$(free_port)
+    at=http://127.0.0.1:$port signed=http://127.0.0.1:$port/photos/
+    instance=(AWS_EC2_METADATA_SERVICE_ENDPOINT="$at/")
+    web_identity=(AWS_ENDPOINT_URL_STS="$at/sts" "AWS_ROLE_ARN=$arn"
+        AWS_WEB_IDENTITY_TOKEN_FILE="$dir/$part.web-token")
+    container=(AWS_CONTAINER_CREDENTIALS_FULL_URI="$at/container"
+        AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE="$dir/$part.container-token")
+    printf 'web+token/1=\n' >"$dir/$part.web-token"
+    printf 'Bearer.1' >"$dir/$part.container-token"
+    python3 -B tests/scripts/aws_server.py "$port" >"$dir/$part.server.log" 2>&1 &
+    check "the server of the part $part starts" within 20 curl -sf -o "$dir/$part.png" "$at/image"
+    mv "$dir/$part.png" "$dir/in/"
+    for function; do
+        control "$good"
+        $function
+    done
+    echo $failures >"$dir/$part.failures"
+}
+show_parts() {
+    local part
+    wait "${part_jobs[@]}"
+    for part in "${parts[@]}"; do
+        cat "$dir/$part.tap"
+        failures=$((failures + $(cat "$dir/$part.failures" || echo 1)))
+    done
+}
+
+control() { curl -sS -X PUT -d "$1" -o "$dir/null" "$at/control"; }
+count() { curl -sS "$at/count/$1"; } # NAME: how often the server has seen it
 
 # start_daemon PREFIX_OPTIONS [VARIABLE=VALUE|--OPTION...]
 start_daemon() {
@@ -37,24 +82,36 @@ start_daemon() {
     for word; do
         case $word in --*) options+=("$word") ;; *) variables+=("$word") ;; esac
     done
-    run_daemon env "${variables[@]}" "$program" -c /dev/null "--redis=unix:$dir/redis.sock" \
-        "--input_root=$dir/in" "--output_root=$dir/out" --engine=cpu --workers=2 --attempts=1 \
-        --url_networks=127.0.0.0/8 "--url_prefixes=$prefixes" "${options[@]}"
-    within 20 grep -q 'connected' "$log"
+    printf 'url_prefixes = %s\n' "$prefixes" >"$dir/$part.conf"
+    run_daemon env "${variables[@]}" "$program" -c "$dir/$part.conf" "--namespace=$part" \
+        "--redis=unix:$dir/redis.sock" "--input_root=$dir/in" "--output_root=$dir/out" \
+        --engine=cpu --workers=2 --attempts=1 --url_networks=127.0.0.0/8 "${options[@]}"
+    within 20 says 'connected'
 }
-run_job() { # JSON: prints the result
-    ask_redis LPUSH gpuimgd:jobs "$1" >"$dir/null"
-    ask_redis BRPOP gpuimgd:results 60 | tail -n +2
-}
-job_is() { has "$(run_job "$2")" "$1"; } # "what the result has" JSON
 stop() {
     stop_daemon
     check "the daemon stops with status 0" equal "$exit_status" 0
 }
+reload() {
+    local before
+    before=$(grep -c 'configuration reloaded' "$log")
+    kill -HUP "$daemon"
+    within 10 reloaded_after "$before"
+}
+reloaded_after() { [ "$(grep -c 'configuration reloaded' "$log")" -gt "$1" ]; }
+
+send_job() { ask_redis LPUSH "$part:jobs" "$@" >"$dir/null"; }
+next_result() { ask_redis BRPOP "$part:results" "${1:-60}" | tail -n +2; }
+run_job() { send_job "$1" && next_result; } # JSON: prints the result
+job_is() { has "$(run_job "$2")" "$1"; }    # "what the result has" JSON
 job() { # INPUT OUTPUT [MORE]
     echo "{\"input\":{\"url\":\"$at$1\"},\"output\":{\"url\":\"$at$2\"${3:-}},\"ops\":[\"invert\"]}"
 }
-readonly static=(AWS_ACCESS_KEY_ID=AKSTATIC AWS_SECRET_ACCESS_KEY=secret/of+static)
+files_job() { echo "{\"input\":\"$part.png\",\"output\":\"$part.o.png\"}"; }
+job_is_done() { job_is '"status":"done"' "$(job /photos/in/p.png /photos/o.png)"; }
+keys_given() { [ "$(count keys)" -ge "$1" ]; }
+asked_after() { [ "$(count role)" -gt "$1" ]; }
+says() { grep -qF -- "$1" "$log"; }
 
 # ---- headers of uploads -------------------------------------------------------------------------
 
@@ -66,162 +123,149 @@ sys.exit(0 if got == wanted else "got %s" % got)' "$2"
 }
 test_headers() {
     chapter "headers of uploads"
-    start_daemon "$at/photos/ aws:eu-west-1 $at/elsewhere/ aws:us-east-1" "${static[@]}"
-    check "an upload without headers" job_is '"status":"done"' "$(job /photos/in/p.png /photos/a.png)"
+    start_daemon "$signed aws:eu-west-1 $at/elsewhere/ aws:us-east-1" "${static[@]}"
+    check "an upload without headers" \
+        job_is '"status":"done"' "$(job /photos/in/p.png /photos/a.png)"
     check "it has its type alone" headers_are /photos/a.png '{"content-type":"image/png"}'
+    local name="attachment; filename=\\\"a b.png\\\"; filename*=UTF-8''na%C3%AFve.png"
     check "an upload with headers" job_is '"status":"done"' "$(job /photos/in/p.png /photos/b.png \
-        ',"headers":{"cache_control":"public,  max-age=31536000, immutable",
-        "content_disposition":"attachment; filename=\"a b.png\"; filename*=UTF-8'"''"'na%C3%AFve.png",
-        "metadata":{"user":"7","source_url":"https://h/a?b=c","z.1":"a: b; c"}}')"
+        ",\"headers\":{\"cache_control\":\"public,  max-age=31536000, immutable\",
+        \"content_disposition\":\"$name\",
+        \"metadata\":{\"user\":\"7\",\"source_url\":\"https://h/a?b=c\",\"z.1\":\"a: b; c\"}}")"
     check "the server has them, and all are signed" headers_are /photos/b.png \
-        '{"content-type":"image/png","cache-control":"public,  max-age=31536000, immutable",
-        "content-disposition":"attachment; filename=\"a b.png\"; filename*=UTF-8'"''"'na%C3%AFve.png",
-        "x-amz-meta-user":"7","x-amz-meta-source_url":"https://h/a?b=c","x-amz-meta-z.1":"a: b; c"}'
-    local result
-    result=$(run_job "$(job /photos/in/p.png /photos/c.png ',"headers":{"metadata":{"a":"1","a-b":"2"}}')")
+        "{\"content-type\":\"image/png\",\"cache-control\":\"public,  max-age=31536000, immutable\",
+        \"content-disposition\":\"$name\",\"x-amz-meta-user\":\"7\",
+        \"x-amz-meta-source_url\":\"https://h/a?b=c\",\"x-amz-meta-z.1\":\"a: b; c\"}"
     check "names that begin alike are signed, or refused by an old libcurl" \
-        grep -qE '"status":"done"|cannot sign the metadata' <<<"$result"
-    check "a line break is refused" job_is '"code":"bad_job"' "$(job /photos/in/p.png /photos/d.png \
-        ',"headers":{"cache_control":"a\r\nx-amz-meta-evil: 1"}')"
+        alike '"metadata":{"a":"1","a-b":"2"}'
+    check "a line break is refused" job_is '"code":"bad_job"' "$(job /photos/in/p.png \
+        /photos/d.png ',"headers":{"cache_control":"a\r\nx-amz-meta-evil: 1"}')"
     check "headers of a file are refused" job_is 'output.headers is for an output with a url' \
         '{"input":"p.png","output":{"path":"o.png","headers":{"cache_control":"a"}}}'
     check "an error of S3 has its code" job_is '(AuthorizationHeaderMalformed)' \
         "$(job /elsewhere/in/p.png /photos/e.png)"
-    check "no signature was wrong" equal "$(count 's3 SignatureDoesNotMatch')" 0
+    check "no signature was wrong" equal "$(count s3%20SignatureDoesNotMatch)" 0
     stop
+}
+alike() {
+    local result
+    result=$(run_job "$(job /photos/in/p.png /photos/c.png ",\"headers\":{$1}")")
+    grep -qE '"status":"done"|cannot sign the metadata' <<<"$result" || has "$result" "a signature"
 }
 
 # ---- keys of roles ------------------------------------------------------------------------------
-
-readonly signed=$at/photos/ arn=arn:aws:iam::123456789012:role/photos
-readonly instance=(AWS_EC2_METADATA_SERVICE_ENDPOINT="$at/")
-readonly web_identity=(AWS_ENDPOINT_URL_STS="$at/sts" "AWS_ROLE_ARN=$arn"
-    AWS_WEB_IDENTITY_TOKEN_FILE="$dir/web-token")
-readonly container=(AWS_CONTAINER_CREDENTIALS_FULL_URI="$at/container"
-    AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE="$dir/container-token")
-good='{"mode":"ok","lifetime":3600,"clock_offset":0,"no_role":false,"status":500,
-    "web_token":"web+token/1=","container_token":"Bearer.1"}'
-printf 'web+token/1=\n' >"$dir/web-token"
-printf 'Bearer.1' >"$dir/container-token"
-job_is_done() { job_is '"status":"done"' "$(job /photos/in/p.png /photos/o.png)"; }
-keys_given() { [ "$(count keys)" -ge "$1" ]; }
-says() { grep -qF -- "$1" "$log"; }
-secrets_are_hidden() { # in the log: neither keys nor tokens
-    not grep -qE 'ASIA|web.token|Bearer\.|/\+==' "$log"
-}
 
 test_role() { # ROLE VARIABLE...
     local role=$1 before
     shift
     chapter "the role $role"
-    control "$good"
     before=$(count keys)
     start_daemon "$signed aws:eu-west-1:@$role" "$@"
     check "jobs are signed with its keys" job_is_done
     check "and again" job_is_done
     check "one answer is enough" equal "$(count keys)" $((before + 1))
     check "the log says so" says "the role $role has keys for 3"
-    check "the log has no secrets" secrets_are_hidden
+    check "the log has neither keys nor tokens" not grep -qE 'ASIA|web.token|Bearer\.|/\+==' "$log"
     stop
+}
+test_roles() {
+    test_role instance "${instance[@]}"
+    test_role web-identity "${web_identity[@]}"
+    test_role container "${container[@]}"
 }
 
 # The keys end after 10 s, and the daemon asks again after 5. While the server fails, the old keys
 # count until 2 s before their end.
-test_refresh() { # ROLE VARIABLE...
-    local role=$1 before result
-    shift
-    chapter "new keys of $role, and a server that fails"
-    control "$good"
+test_end_of_keys() {
+    chapter "keys that end while the server fails"
+    local result
     control '{"lifetime":10}'
-    before=$(count keys)
-    start_daemon "$signed aws:eu-west-1:@$role" "$@"
+    start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}"
     check "a job" job_is_done
-    check "new keys come before the end" within 12 keys_given $((before + 2))
-    check "a job after that" job_is_done
     control '{"mode":"status","status":503}'
     check "the failure is logged" within 12 says "status 503, AccessDenied; the old keys end in"
     check "the old keys are still used" job_is_done
-    check "their end is logged" within 12 says "until it gets some, jobs with URLs like $signed fail"
+    check "their end is logged" within 12 says "until it gets some, jobs with URLs like $signed"
     result=$(run_job "$(job /photos/in/p.png /photos/o.png)")
-    check "then jobs fail and can be retried" \
-        has "$result" '"error":{"code":"input_unreadable"'
-    check "the message names the server" has "$result" "the role $role gets no keys: $at"
-    result=$(run_job "{\"input\":\"p.png\",\"output\":{\"url\":\"$signed/o.png\"},\"ops\":[\"invert\"]}")
-    check "uploads, too" has "$result" '"code":"write_failed"'
-    check "jobs with files go on" job_is '"status":"done"' '{"input":"p.png","output":"o.png"}'
+    check "then jobs fail and can be retried" has "$result" '"error":{"code":"input_unreadable"'
+    check "the message names the server" has "$result" "the role instance gets no keys: $at"
+    check "uploads, too" job_is '"code":"write_failed"' \
+        "{\"input\":\"$part.png\",\"output\":{\"url\":\"${signed}o.png\"},\"ops\":[\"invert\"]}"
+    check "jobs with files go on" job_is '"status":"done"' "$(files_job)"
     control "$good"
-    check "jobs run again when the server answers" within 20 job_is_done
-    check "no key was used after its end" equal "$(count 's3 ExpiredToken')" 0
+    reload
+    check "jobs run again when the server answers" job_is_done
+    check "no key was used after its end" equal "$(count s3%20ExpiredToken)" 0
     stop
 }
 
-# Each answer that is not keys: the daemon starts, says why, and its jobs fail with the reason.
-refused() { # WHAT STATE TEXT ROLE VARIABLE...
-    local what=$1 change=$2 text=$3 role=$4 start
-    shift 4
-    control "$good"
-    control "$change"
-    start_daemon "$signed aws:eu-west-1:@$role" "$@"
-    start=$(seconds)
-    check "$role, $what: the job fails and can be retried" \
-        job_is '"retryable":true' "$(job /photos/in/p.png /photos/o.png)"
-    check "it waits 7 s at most" less "$(since "$start")" 7
-    check "the reason is logged" says "$text"
-    control "$good"
-    kill -HUP "$daemon"
-    check "after a reload, the next keys are taken" within 10 job_is_done
-    stop_daemon
+# Starts a daemon with three roles. The bucket of a job chooses its role.
+start_roles() {
+    start_daemon "$signed aws:eu-west-1:@instance $at/other/ aws:eu-west-1:@container \
+$at/third/ aws:eu-west-1:@web-identity" --inflight=40 "${instance[@]}" "${container[@]}" \
+        "${web_identity[@]}"
+}
+failing() { # WHAT TEXT BUCKET...: jobs of these buckets fail, and the message has TEXT
+    local what=$1 text=$2 bucket
+    shift 2
+    for bucket; do
+        check "$what: jobs fail and can be retried" \
+            has "$(run_job "$(job "/$bucket/in/p.png" "/$bucket/o.png")")" '"retryable":true'
+        check "with the reason" says "$text"
+    done
+}
+refused() { # WHAT STATE TEXT BUCKET...
+    control "$2"
+    reload
+    failing "$1" "${@:3}"
 }
 test_refusals() {
     chapter "answers that are not keys"
-    refused "no role" '{"no_role":true}' 'status 404; the instance has no role' instance \
-        "${instance[@]}"
-    refused "version 1 alone" '{"mode":"status","status":404}' \
-        'instance metadata version 2 must be enabled' instance "${instance[@]}"
-    refused "a slow server" '{"mode":"slow"}' 'hop limit must be 2' instance "${instance[@]}"
-    refused "a header in the token" '{"mode":"injection"}' 'the answer has no Token' instance \
-        "${instance[@]}"
-    refused "garbage" '{"mode":"garbage"}' 'the answer is' instance "${instance[@]}"
-    refused "a redirect" '{"mode":"redirect"}' 'status 302' container "${container[@]}"
-    refused "garbage" '{"mode":"garbage"}' 'is neither JSON nor XML' container "${container[@]}"
-    refused "a huge answer" '{"mode":"huge"}' 'the answer is too long' container "${container[@]}"
-    refused "headers without an end" '{"mode":"headers"}' 'the answer is too long' container \
-        "${container[@]}"
-    refused "a byte from time to time" '{"mode":"drip"}' 'gets no keys' container "${container[@]}"
-    refused "another token" '{"container_token":"B"}' \
-        'status 403, InvalidAuthorizationToken; check the role of the task' container "${container[@]}"
-    refused "keys that have ended" '{"mode":"ended"}' 'its keys ended 6' web-identity \
-        "${web_identity[@]}"
-    refused "a token that does not count" '{"web_token":"other"}' \
-        'status 400, InvalidIdentityToken; check AWS_ROLE_ARN' web-identity "${web_identity[@]}"
-    refused "a refusal" '{"mode":"status","status":403}' 'status 403, AccessDenied' web-identity \
-        "${web_identity[@]}"
-    refused "garbage" '{"mode":"garbage"}' 'is neither JSON nor XML' web-identity \
-        "${web_identity[@]}"
-    check "the requests of jobs were never unsigned" equal "$(count 's3 AccessDenied')" 0
+    control '{"mode":"garbage"}'
+    start_roles
+    failing garbage 'is neither JSON nor XML' other third
+    failing "no token" 'the answer is no token' photos
+    refused "no role" '{"mode":"ok","no_role":true,"container_token":"B","web_token":"C"}' \
+        'status 404; the instance has no role' photos
+    failing "another token" 'status 403, InvalidAuthorizationToken; check the role of the task' other
+    failing "another token" 'status 400, InvalidIdentityToken; check AWS_ROLE_ARN' third
+    refused "status 404" '{"mode":"status","status":404}' \
+        'instance metadata version 2 must be enabled' photos
+    refused "status 403" '{"mode":"status","status":403}' 'status 403, AccessDenied' other third
+    refused "a redirect" '{"mode":"redirect"}' 'status 302' photos other third
+    refused "huge answers" '{"mode":"huge"}' 'the answer is too long' other
+    refused "headers without an end" '{"mode":"headers"}' 'the answer is too long' third
+    control "$good"
+    refused "a header in the token" '{"mode":{"instance":"injection","container":"ended"}}' \
+        'the answer has no Token' photos
+    failing "keys that have ended" 'its keys ended 6' other
+    check "no request of these jobs came to S3" equal "$(count s3%20AccessDenied)" 0
+    control "$good"
+    reload
+    check "then keys are taken" job_is_done
+    stop
 }
 
-# A server that answers late delays only the jobs that need the first keys.
-test_late_answers() {
-    chapter "late answers"
-    local i start done=0
-    control "$good"
-    control '{"mode":"late"}'
-    start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}" --inflight=40
-    for i in $(seq 20); do
-        ask_redis LPUSH gpuimgd:jobs "$(job /photos/in/p.png "/photos/$i.png")" >"$dir/null"
-    done
-    check "a job with files does not wait" \
-        has "$(ask_redis LPUSH gpuimgd:jobs '{"input":"p.png","output":"o.png"}' >"$dir/null"
-            ask_redis BRPOP gpuimgd:results 10)" '"path":"o.png"'
-    for i in $(seq 20); do
-        has "$(ask_redis BRPOP gpuimgd:results 20)" '"status":"done"' && done=$((done + 1))
-    done
-    check "20 jobs wait for the keys" equal "$done" 20
+# A server that answers late, or not at all, delays only the jobs that need the first keys.
+test_slow_servers() {
+    chapter "slow servers"
+    local i start results sent=()
+    control '{"mode":{"instance":"late","web-identity":"slow","container":"drip"}}'
+    start_roles
+    for i in other third; do sent+=("$(job "/$i/in/p.png" "/$i/o.png")"); done
+    for i in $(seq 20); do sent+=("$(job /photos/in/p.png "/photos/$i.png")"); done
+    start=$(seconds)
+    send_job "${sent[@]}" "$(files_job)"
+    results=$(for i in $(seq 23); do next_result; done)
+    check "the jobs with files and with late keys wait for no other role" \
+        equal "$(head -21 <<<"$results" | grep -c '"status":"done"')" 21
+    check "silence ends, and so does a byte from time to time" \
+        equal "$(tail -2 <<<"$results" | grep -c 'Operation timed out')" 2
+    check "after about 5 s" less "$(since "$start")" 12
     control '{"mode":"slow"}'
     i=$(count role)
-    kill -HUP "$daemon"
-    within 10 eval '[ "$(count role)" -gt "$i" ]'
+    reload
+    within 10 asked_after "$i"
     start=$(seconds)
     for i in 1 2 3; do check "jobs go on with the old keys" job_is_done; done
     check "without waiting" less "$(since "$start")" 3
@@ -230,27 +274,26 @@ test_late_answers() {
 
 test_token_files() {
     chapter "files with tokens are read each time"
-    control "$good"
     control '{"lifetime":6}'
-    start_daemon "$signed aws:eu-west-1:@web-identity $at/other/ aws:eu-west-1:@container" \
-        "${web_identity[@]}" "${container[@]}"
+    start_roles
     check "a job" job_is_done
     local before
     before=$(count keys)
     control '{"web_token":"second.token","container_token":"second"}'
-    printf 'second.token' >"$dir/web-token"
-    printf 'second\n' >"$dir/container-token"
-    check "both roles get new keys" within 10 keys_given $((before + 2))
-    rm "$dir/web-token"
-    check "a missing file is logged" within 10 says 'the role web-identity needs the file of AWS_WEB'
+    printf 'second.token' >"$dir/$part.web-token"
+    printf 'second\n' >"$dir/$part.container-token"
+    check "all roles get new keys" within 10 keys_given $((before + 3))
+    check "and sign with them" \
+        job_is '"status":"done"' "$(job /third/in/p.png /other/o.png)"
+    rm "$dir/$part.web-token"
+    check "a missing file is logged" within 10 says 'the role web-identity needs the file of AWS_'
     stop
-    printf 'web+token/1=\n' >"$dir/web-token"
-    printf 'Bearer.1' >"$dir/container-token"
+    printf 'web+token/1=\n' >"$dir/$part.web-token"
+    printf 'Bearer.1' >"$dir/$part.container-token"
 }
 
 test_clock() {
     chapter "the server's clock is two hours behind"
-    control "$good"
     control '{"clock_offset":-7200}'
     start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}"
     check "its keys are used" job_is_done
@@ -260,57 +303,49 @@ test_clock() {
 
 test_reload() {
     chapter "a reload"
-    control "$good"
-    printf 'url_prefixes = %s aws:eu-west-1:@instance\n' "$signed" >"$dir/gpuimgd.conf"
-    local before after
-    run_daemon env "${instance[@]}" "${web_identity[@]}" "$program" -c "$dir/gpuimgd.conf" \
-        "--redis=unix:$dir/redis.sock" "--input_root=$dir/in" "--output_root=$dir/out" \
-        --engine=cpu --workers=2 --attempts=1 --url_networks=127.0.0.0/8
-    within 20 says connected
+    local before asked
+    start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}" "${web_identity[@]}"
     check "a job" job_is_done
     before=$(count keys)
-    kill -HUP "$daemon"
+    reload
     check "it asks for new keys" within 10 keys_given $((before + 1))
-    printf 'url_prefixes = %s aws:eu-west-1:@container\n' "$signed" >"$dir/gpuimgd.conf"
-    kill -HUP "$daemon"
+    printf 'url_prefixes = %s aws:eu-west-1:@container\n' "$signed" >"$dir/$part.conf"
+    reload
     check "a role without its environment is refused" \
         within 10 says 'needs AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or'
     check "the old prefixes stay" job_is_done
     # The first answer never comes; the reload takes the prefix away while a job waits for keys.
     control '{"mode":"slow"}'
-    printf 'url_prefixes = %s aws:eu-west-1:@web-identity\n' "$signed" >"$dir/gpuimgd.conf"
-    kill -HUP "$daemon"
-    within 10 eval '[ "$(grep -c "configuration reloaded" "$log")" -ge 3 ]'
-    ask_redis LPUSH gpuimgd:jobs "$(job /photos/in/p.png /photos/o.png)" >"$dir/null"
-    sleep 0.5
-    printf 'url_prefixes = https://other.example/\n' >"$dir/gpuimgd.conf"
-    kill -HUP "$daemon"
-    check "a job that waits for keys ends" has "$(ask_redis BRPOP gpuimgd:results 3)" path_refused
+    printf 'url_prefixes = %s aws:eu-west-1:@web-identity\n' "$signed" >"$dir/$part.conf"
+    reload
+    send_job "$(job /photos/in/p.png /photos/o.png)"
+    sleep 0.3
+    printf 'url_prefixes = https://other.example/\n' >"$dir/$part.conf"
+    reload
+    check "a job that waits for keys ends" has "$(next_result 3)" path_refused
     control "$good"
-    after=$(count role)
-    sleep 1.5
-    check "a role that is no longer named is not asked" equal "$(count role)" "$after"
+    asked=$(count role)
+    sleep 1.2
+    check "a role that is no longer named is not asked" equal "$(count role)" "$asked"
     stop
 }
 
 # A URL of a job never leads to a server of roles, even over a connection that the daemon has open.
 test_urls_of_roles() {
     chapter "URLs of jobs do not lead to roles"
-    control "$good"
+    local secret=/latest/meta-data/iam/security-credentials/photos+role before
     start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}"
     check "the role has keys" within 10 says 'has keys'
-    check "not by a URL" job_is '"code":"path_refused"' \
-        "$(job /latest/meta-data/iam/security-credentials/photos+role /photos/o.png)"
+    check "not by a URL" job_is '"code":"path_refused"' "$(job $secret /photos/o.png)"
     stop
     start_daemon "$at/ aws:eu-west-1:@instance http://169.254.169.254/" "${instance[@]}" \
         --url_networks=192.0.2.0/24
     check "the role has keys" within 10 says 'has keys'
     check "not over the role's connection" job_is '(loopback); the option url_networks' \
-        "$(job /latest/meta-data/iam/security-credentials/photos+role /photos/o.png)"
+        "$(job $secret /photos/o.png)"
     check "not to the metadata server" job_is '169.254.169.254 (link-local)' \
         '{"input":{"url":"http://169.254.169.254/latest/meta-data/"},"output":"o.png"}'
     stop
-    local before
     before=$(count role)
     start_daemon "$signed aws:eu-west-1" "${static[@]}" "${instance[@]}" "${web_identity[@]}" \
         "${container[@]}"
@@ -340,29 +375,23 @@ test_configuration() {
         "https://a/ aws:eu:@web-identity"
     check "a token file" tested 'needs the file of AWS_WEB_IDENTITY_TOKEN_FILE: cannot open' \
         "https://a/ aws:eu:@web-identity" "AWS_ROLE_ARN=$arn" AWS_WEB_IDENTITY_TOKEN_FILE=/none
-    check "an address of another host without TLS" tested 'needs https, or an address of this host' \
+    check "an address without TLS" tested 'needs https, or an address of this host' \
         "https://a/ aws:eu:@container" AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/
     check "a wrong role" tested '"aws:eu:@instanc", which must be' "https://a/ aws:eu:@instanc"
     control '{"no_role":true}'
     check "an instance without a role" tested \
-        'the instance has no role; attach an instance profile; until it gets some, jobs with URLs like https://a/ fail' \
+        'attach an instance profile; until it gets some, jobs with URLs like https://a/ fail' \
         "https://a/ aws:eu:@instance" "${instance[@]}"
     control "$good"
     check "a role that gives keys" tested 'the role instance has keys for' \
         "https://a/ aws:eu:@instance" "${instance[@]}"
 }
 
-curl -sS "$at/image" -o "$dir/in/p.png"
-test_headers
-test_role instance "${instance[@]}"
-test_role web-identity "${web_identity[@]}"
-test_role container "${container[@]}"
-test_refresh instance "${instance[@]}"
-test_refusals
-test_late_answers
-test_token_files
-test_clock
-test_reload
-test_urls_of_roles
-test_configuration
+part end test_end_of_keys
+part slow test_slow_servers
+part tokens test_token_files
+part refusals test_refusals
+part reload test_reload test_urls_of_roles
+part roles test_headers test_roles test_clock test_configuration
+show_parts
 exit $((failures > 0))
