@@ -284,19 +284,18 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
 
 /* ---- the fetcher ---------------------------------------------------------------------------- */
 
-/* Opens everything that has handles on the loop. */
+/* Opens everything that has handles on the loop. What can fail comes first. */
 static bool open_web(struct fetcher *fetcher, uv_loop_t *loop, struct error *error)
 {
     const struct options *options = fetcher->rules.options;
+    fetcher->rules.roles =
+        roles_create(options, &fetcher->totals->role_errors, on_roles_changed, fetcher);
+    if (!fetcher->rules.roles)
+        return error_refuse(error, "no memory for transfers");
     fetcher->web = web_loop_create(loop, (long)options->url_connections, error);
     if (!fetcher->web)
         return false;
-    fetcher->rules.roles = roles_create(loop, fetcher->web, options, &fetcher->totals->role_errors,
-                                        on_roles_changed, fetcher);
-    if (!fetcher->rules.roles) {
-        web_loop_stop(fetcher->web);
-        return error_refuse(error, "no memory for transfers");
-    }
+    roles_start(fetcher->rules.roles, loop, fetcher->web);
     uv_timer_init(loop, &fetcher->soon);
     fetcher->soon.data = fetcher;
     return true;

@@ -129,11 +129,11 @@ static void end_request(struct role *role)
     role->headers = NULL;
 }
 
-static bool add_header(struct role *role, const char *line)
+static bool add_header(struct role *role)
 {
-    struct curl_slist *longer = *line ? curl_slist_append(role->headers, line) : role->headers;
-    role->headers = longer ? longer : role->headers;
-    return longer || !*line;
+    if (*role->request.header)
+        role->headers = curl_slist_append(NULL, role->request.header);
+    return role->headers || !*role->request.header;
 }
 
 static void set_options(struct role *role)
@@ -170,8 +170,7 @@ static bool start_step(struct role *role)
                            role->name, &fault))
         return error_refuse(&role->error, "the role %s %s", aws_role_name(role->kind), fault.text);
     role->web.easy = curl_easy_init();
-    bool good =
-        role->web.easy && add_header(role, role->request.header) && add_header(role, "Accept: */*");
+    bool good = role->web.easy && add_header(role);
     if (good) {
         set_options(role);
         good = web_loop_add(role->roles->web, &role->web);
@@ -215,7 +214,7 @@ static void fail(struct role *role)
     rest(role, wait_s);
 }
 
-/* "http://169.254.169.254/latest/api/token gives no keys" */
+/* "the role instance gets no keys: URL: REASON; HINT" */
 static bool refuse(struct role *role, const char *reason, const char *hint)
 {
     return error_refuse(&role->error, "the role %s gets no keys: %.*s: %.120s%s%s",
@@ -280,7 +279,8 @@ static bool take_keys(struct role *role)
     double left_s = ends_unix_s - (role->server_s > 0 ? role->server_s : clock_unix_s());
     if (left_s <= LAST_S) {
         explicit_bzero(&keys, sizeof keys);
-        snprintf(reason, sizeof reason, "its keys ended %.0f s ago", -left_s);
+        snprintf(reason, sizeof reason,
+                 left_s > 0 ? "its keys end in %.0f s" : "its keys ended %.0f s ago", fabs(left_s));
         return refuse(role, reason, "");
     }
     check_clock(role);
@@ -346,13 +346,12 @@ static void ask(struct role *role)
 
 /* ---- the roles ------------------------------------------------------------------------------ */
 
-struct roles *roles_create(uv_loop_t *loop, struct web_loop *web, const struct options *options,
-                           uint64_t *errors, void (*changed)(void *context), void *context)
+struct roles *roles_create(const struct options *options, uint64_t *errors,
+                           void (*changed)(void *context), void *context)
 {
     struct roles *roles = calloc(1, sizeof *roles);
     if (!roles)
         return NULL;
-    roles->web = web;
     roles->options = options;
     roles->errors = errors;
     roles->changed = changed;
@@ -362,9 +361,15 @@ struct roles *roles_create(uv_loop_t *loop, struct web_loop *web, const struct o
         role->roles = roles;
         role->kind = kind;
         role->web.ended = on_ended;
-        uv_timer_init(loop, &role->timer);
     }
     return roles;
+}
+
+void roles_start(struct roles *roles, uv_loop_t *loop, struct web_loop *web)
+{
+    roles->web = web;
+    for (enum aws_role kind = 0; kind < AWS_ROLE_COUNT; kind++)
+        uv_timer_init(loop, &roles->items[kind].timer);
 }
 
 static void forget(struct role *role)

@@ -19,8 +19,10 @@ struct roles;
 
 /* errors: counts the times that a role gave no keys. changed: called when a role has been asked.
  * NULL: out of memory. */
-struct roles *roles_create(uv_loop_t *loop, struct web_loop *web, const struct options *options,
-                           uint64_t *errors, void (*changed)(void *context), void *context);
+struct roles *roles_create(const struct options *options, uint64_t *errors,
+                           void (*changed)(void *context), void *context);
+/* Opens the timers. Call it once, before all other functions but roles_destroy. */
+void roles_start(struct roles *roles, uv_loop_t *loop, struct web_loop *web);
 
 /* Sets which roles are used, and asks each of them now; the others forget their keys. first: for
  * each role the first prefix that uses it, or NULL. Messages name it, and its region is that of
