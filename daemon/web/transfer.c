@@ -405,22 +405,6 @@ static bool is_retryable_answer(long status, const char *code)
             (strcmp(code, "ExpiredToken") == 0 || strcmp(code, "RequestTimeout") == 0));
 }
 
-/* Writes the code if the answer is an error of S3, like "AccessDenied", else "". Letters alone: the
- * text goes into logs and results, and a server could repeat a signature. */
-static void find_code(const struct transfer *transfer, char code[S3_CODE_BYTES])
-{
-    static const char tag[] = "<Code>", letters[] = "abcdefghijklmnopqrstuvwxyz"
-                                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    char text[sizeof transfer->reason + 1];
-    memcpy(text, transfer->reason, transfer->reason_bytes);
-    text[transfer->reason_bytes] = '\0';
-    const char *begin = strstr(text, tag);
-    size_t length = begin ? strspn(begin + sizeof tag - 1, letters) : 0;
-    bool found = length > 0 && length < S3_CODE_BYTES && begin[sizeof tag - 1 + length] == '<';
-    snprintf(code, S3_CODE_BYTES, "%.*s", found ? (int)length : 0,
-             found ? begin + sizeof tag - 1 : "");
-}
-
 /* An upload follows only 307 and 308: after 301 to 303 a client continues with GET, which would
  * download something. */
 static bool is_redirect(const struct transfer *transfer, long status)
@@ -444,21 +428,41 @@ static bool stays_in_prefix(const struct transfer *transfer, const struct url *t
     return from && from == prefixes_match(prefixes, target, &ignored);
 }
 
+/* Writes the code if the answer is an error of S3, like "AccessDenied", else "". Letters alone: the
+ * text goes into logs and results, and a server could repeat a signature. */
+static void find_code(const struct transfer *transfer, char code[S3_CODE_BYTES])
+{
+    static const char tag[] = "<Code>", letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char text[sizeof transfer->reason + 1];
+    memcpy(text, transfer->reason, transfer->reason_bytes);
+    text[transfer->reason_bytes] = '\0';
+    const char *begin = strstr(text, tag);
+    size_t length = begin ? strspn(begin + sizeof tag - 1, letters) : 0;
+    bool found = length > 0 && length < S3_CODE_BYTES && begin[sizeof tag - 1 + length] == '<';
+    snprintf(code, S3_CODE_BYTES, "%.*s", found ? (int)length : 0,
+             found ? begin + sizeof tag - 1 : "");
+}
+
 /* Follows a redirect. true: the next request is prepared. */
 static bool follow(struct transfer *transfer)
 {
     struct error *error = &transfer->error;
     struct curl_header *location;
     struct url target;
+    char code[S3_CODE_BYTES];
     const struct url *from = &transfer->url;
     if (transfer->redirects >= URL_REDIRECTS_MAX)
         return error_fail(error, STATUS_PATH_REFUSED,
                           "\"%.*s\" is redirected again after %d redirects, the maximum",
                           URL_SHOWN(from), URL_REDIRECTS_MAX);
+    find_code(transfer, code);
     if (curl_easy_header(transfer->web.easy, "Location", 0, CURLH_HEADER, -1, &location) !=
         CURLHE_OK)
         return error_fail(error, STATUS_PATH_REFUSED,
-                          "\"%.*s\" is redirected without a Location header", URL_SHOWN(from));
+                          "\"%.*s\" is redirected without a Location header%s%s%s", URL_SHOWN(from),
+                          *code ? " (" : "", code,
+                          *code ? "); the bucket may be in another region" : "");
     if (url_resolve(&target, from, location->value, error) != STATUS_OK)
         return false;
     if (url_is_https(from) && !url_is_https(&target))
