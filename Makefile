@@ -29,7 +29,11 @@ sbindir ?= $(prefix)/sbin
 libexecdir ?= $(prefix)/libexec
 sysconfdir ?= /etc
 docdir  ?= $(prefix)/share/doc/gpuimgd
+datadir ?= $(prefix)/share/gpuimgd
 completionsdir ?= $(prefix)/share/bash-completion/completions
+# The folder of the Python package, such as /usr/lib/python3/dist-packages. By default, make install
+# leaves it to pip (queue/clients/python/README.md).
+pythondir ?=
 mandir  ?= $(prefix)/share/man
 unitdir ?= /usr/lib/systemd/system
 sysusersdir ?= /usr/lib/sysusers.d
@@ -176,8 +180,8 @@ CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))
 SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 
-.PHONY: all all-gpus help deps documents format install uninstall deb clean say-gpus say-all-gpus \
-        say-libraries
+.PHONY: all all-gpus help deps documents format install uninstall deb clean say-gpus \
+        say-all-gpus say-libraries
 .PHONY: FORCE # .SECONDARY below would keep a missing file from forcing anything
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -272,16 +276,27 @@ $(O)/daemon/http/http_server.o: $(O)/daemon/http/pages.inc
 
 include tests/tests.mk
 
-## documents: write the parts of documents that repeat a table: sample file, manual, METRICS.md, OPERATIONS.md, TESTS.md
-documents: all $(O)/tests/tools/operations $(O)/tests/tools/formats
+## documents: write what repeats a table: sample file, manual, METRICS.md, OPERATIONS.md, TESTS.md, Python package, JSON Schemas
+documents: all $(O)/tests/tools/operations $(O)/tests/tools/formats $(O)/tests/tools/declarations
 	@tests/documents.sh $(O)
 	@tests/operations.sh $(O)
+	@if command -v python3 >/dev/null; then queue/clients/generate.py $(O); else \
+	  echo "there is no python3 here: the Python package and the JSON Schemas are not written"; fi
 
 ## format: format the changed lines of C and CUDA files with clang-format (BASE= a commit: since then)
 format:
 	@tests/format.sh $(BASE)
 
 # ---- install -------------------------------------------------------------------------------------
+PYTHON = queue/clients/python/src/gpuimgd
+PYTHON_INFO = $(pythondir)/gpuimgd-$(VERSION).dist-info
+define install_python
+install -d $(DESTDIR)$(pythondir)/gpuimgd/schema $(DESTDIR)$(PYTHON_INFO)
+	install -m 0644 $(PYTHON)/*.py $(PYTHON)/py.typed $(DESTDIR)$(pythondir)/gpuimgd/
+	install -m 0644 $(PYTHON)/schema/*.json $(DESTDIR)$(pythondir)/gpuimgd/schema/
+	printf '%s\n' 'Metadata-Version: 2.1' 'Name: gpuimgd' 'Version: $(VERSION)' 'Requires-Python: >=3.9' \
+	  'Requires-Dist: redis>=4.3' > $(DESTDIR)$(PYTHON_INFO)/METADATA
+endef
 PAGES = $(notdir $(wildcard conf/man/*.[1-8]))
 # gpuimgd.service and the template gpuimgd@.service are made from one file. They differ in the files
 # and folders that each daemon has alone.
@@ -304,9 +319,13 @@ install: all-gpus
 	install -d $(DESTDIR)$(docdir)/deploy/kubernetes
 	install -m 0644 conf/deploy/README.md conf/deploy/Containerfile $(DESTDIR)$(docdir)/deploy/
 	install -m 0644 conf/deploy/kubernetes/* $(DESTDIR)$(docdir)/deploy/kubernetes/
+	install -D -m 0644 queue/clients/python/README.md $(DESTDIR)$(docdir)/clients/python/README.md
 	install -d $(DESTDIR)$(docdir)/examples
 	install -m 0644 tests/examples/*.c $(DESTDIR)$(docdir)/examples/
 	install -m 0755 $(filter-out %.c,$(wildcard tests/examples/*)) $(DESTDIR)$(docdir)/examples/
+	install -d $(DESTDIR)$(datadir)
+	install -m 0644 $(PYTHON)/schema/*.json $(DESTDIR)$(datadir)/
+	$(if $(pythondir),$(install_python))
 	for page in $(PAGES); do \
 	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)
@@ -328,7 +347,8 @@ uninstall:
 	  $(DESTDIR)$(unitdir)/gpuimgd.service $(DESTDIR)$(unitdir)/gpuimgd@.service \
 	  $(DESTDIR)$(sysusersdir)/gpuimgd.conf $(DESTDIR)$(tmpfilesdir)/gpuimgd.conf
 	for page in $(PAGES); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
-	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(libexecdir)/gpuimgd
+	rm -rf $(DESTDIR)$(docdir) $(DESTDIR)$(libexecdir)/gpuimgd $(DESTDIR)$(datadir)
+	test -z "$(pythondir)" || rm -rf $(DESTDIR)$(pythondir)/gpuimgd $(DESTDIR)$(PYTHON_INFO)
 	@test -n "$(DESTDIR)" || echo "If it still runs: systemctl stop gpuimgd." \
 	  "$(sysconfdir)/gpuimgd, /var/lib/gpuimgd and the user gpuimgd stay."
 

@@ -36,6 +36,10 @@ want_library() { # pkg-config name, package
     has_library "$1" || wanted="$wanted $2"
 }
 
+want_module() { # Python module, package
+    /usr/bin/python3 -c "import $1" 2>/dev/null || wanted="$wanted $2"
+}
+
 need_build() {
     need_command "${CC:-cc}" gcc
     [ "${CUDA:-no}" != yes ] || need_command g++ g++ # nvcc calls it
@@ -138,6 +142,12 @@ else
     want_command redis-cli redis-tools
     want_command djpeg libjpeg-turbo-progs
     want_command mandoc mandoc
+    # test_python.sh; with python3-mypy and python3-celery it tests more.
+    want_module redis python3-redis
+    want_module jsonschema python3-jsonschema
+    want_module setuptools python3-setuptools
+    want_module pip python3-pip
+    want_module ensurepip python3-venv
 fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')

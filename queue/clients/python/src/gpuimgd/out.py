@@ -1,0 +1,245 @@
+# Made by queue/clients/generate.py (`make documents`); do not edit.
+"""The settings of outputs: one function per format."""
+from __future__ import annotations
+
+from typing import Literal, Optional, Sequence, Union
+
+from .places import OutputPlace
+from .steps import Headers, Output
+
+Format = Literal["jpeg", "png", "webp", "avif"]
+Metadata = Literal["icc", "exif", "xmp", "copyright", "density"]
+
+__all__ = [
+    "Format",
+    "Metadata",
+    "avif",
+    "image",
+    "jpeg",
+    "png",
+    "webp",
+]
+
+
+def jpeg(
+    place: OutputPlace,
+    *,
+    quality: Optional[int] = None,
+    progressive: Optional[bool] = None,
+    subsampling: Optional[Literal["420", "422", "444", "gray"]] = None,
+    optimize: Optional[bool] = None,
+    max_bytes: Optional[int] = None,
+    metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes a JPEG.
+
+    quality: 1 to 100; default: 85.
+    progressive: True or False; default: False.
+    subsampling: 420, 422, 444, gray; default: 420. How Cb and Cr are stored: 420 at half the width
+        and height, 422 at half the width, 444 in full; gray writes no colours, as after the
+        operation grayscale.
+    optimize: True or False; default: False. Computes Huffman tables for the image: files are some
+        percent smaller, encoding takes longer, and needs 2 to 6 bytes of memory per pixel. A
+        progressive file always has such tables. The CPU encodes an output that is progressive, or
+        has this or max_bytes.
+    max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
+        the file would be larger, a search finds the highest lower quality that fits, or one whose
+        file has almost this size. The image is encoded at most six times. The result names the
+        quality. The output fails if even quality 1 makes a larger file.
+    metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
+        density, or "none". Default: ["icc"].
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format="jpeg",
+        quality=quality,
+        progressive=progressive,
+        subsampling=subsampling,
+        optimize=optimize,
+        max_bytes=max_bytes,
+        metadata=metadata,
+        ttl_s=ttl_s,
+        headers=headers,
+    )
+
+
+def png(
+    place: OutputPlace,
+    *,
+    compression: Optional[int] = None,
+    colors: Optional[int] = None,
+    metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes a PNG.
+
+    compression: 0 to 9; default: 3. Levels 1 to 3 give the same result, unless there is a palette,
+        and suit photographs and edges. Levels 4 to 9 try all filters and search for repetitions:
+        they take ten to hundreds of times as long, and make smaller files of drawings and
+        screenshots.
+    colors: 2 to 256; default: none. Writes a palette of at most this many colours, with 1 to 8 bits
+        per pixel. If the image has no more colours, none is changed; otherwise a median cut chooses
+        them, without dithering. A gray image stays gray if that takes no more bits. Without this
+        key, pixels have 8 bits per channel, or 1 bit after otsu and threshold.
+    metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
+        density, or "none". Default: ["icc"].
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format="png",
+        compression=compression,
+        colors=colors,
+        metadata=metadata,
+        ttl_s=ttl_s,
+        headers=headers,
+    )
+
+
+def webp(
+    place: OutputPlace,
+    *,
+    quality: Optional[int] = None,
+    max_bytes: Optional[int] = None,
+    lossless: Optional[bool] = None,
+    effort: Optional[int] = None,
+    metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes a WebP.
+
+    quality: 1 to 100; default: 80.
+    max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
+        the file would be larger, a search finds the highest lower quality that fits, or one whose
+        file has almost this size. The image is encoded at most six times. The result names the
+        quality. The output fails if even quality 1 makes a larger file.
+    lossless: True or False; default: False. true keeps every pixel, and quality is not used. An
+        error together with max_bytes.
+    effort: 0 to 6; default: 2. Higher levels take longer and make smaller files. In WebP it is the
+        method of cwebp, and devices encode only 2; in AVIF the speed of avifenc is 10 less this.
+    metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
+        density, or "none". Default: ["icc"].
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format="webp",
+        quality=quality,
+        max_bytes=max_bytes,
+        lossless=lossless,
+        effort=effort,
+        metadata=metadata,
+        ttl_s=ttl_s,
+        headers=headers,
+    )
+
+
+def avif(
+    place: OutputPlace,
+    *,
+    quality: Optional[int] = None,
+    max_bytes: Optional[int] = None,
+    effort: Optional[int] = None,
+    metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes an AVIF.
+
+    quality: 1 to 100; default: 60.
+    max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
+        the file would be larger, a search finds the highest lower quality that fits, or one whose
+        file has almost this size. The image is encoded at most six times. The result names the
+        quality. The output fails if even quality 1 makes a larger file.
+    effort: 0 to 6; default: 1. Higher levels take longer and make smaller files. In WebP it is the
+        method of cwebp, and devices encode only 2; in AVIF the speed of avifenc is 10 less this.
+    metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
+        density, or "none". Default: ["icc"].
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format="avif",
+        quality=quality,
+        max_bytes=max_bytes,
+        effort=effort,
+        metadata=metadata,
+        ttl_s=ttl_s,
+        headers=headers,
+    )
+
+
+def image(
+    place: OutputPlace,
+    *,
+    quality: Optional[int] = None,
+    compression: Optional[int] = None,
+    colors: Optional[int] = None,
+    progressive: Optional[bool] = None,
+    subsampling: Optional[Literal["420", "422", "444", "gray"]] = None,
+    optimize: Optional[bool] = None,
+    max_bytes: Optional[int] = None,
+    lossless: Optional[bool] = None,
+    effort: Optional[int] = None,
+    format: Optional[Format] = None,
+    metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes the format of the suffix, or else that of the input. An encoder's key for another
+    format is an error of the job.
+
+    quality: 1 to 100.
+    compression: 0 to 9. Levels 1 to 3 give the same result, unless there is a palette, and suit
+        photographs and edges. Levels 4 to 9 try all filters and search for repetitions: they take
+        ten to hundreds of times as long, and make smaller files of drawings and screenshots.
+    colors: 2 to 256. Writes a palette of at most this many colours, with 1 to 8 bits per pixel. If
+        the image has no more colours, none is changed; otherwise a median cut chooses them, without
+        dithering. A gray image stays gray if that takes no more bits. Without this key, pixels have
+        8 bits per channel, or 1 bit after otsu and threshold.
+    progressive: True or False.
+    subsampling: 420, 422, 444, gray. How Cb and Cr are stored: 420 at half the width and height,
+        422 at half the width, 444 in full; gray writes no colours, as after the operation
+        grayscale.
+    optimize: True or False. Computes Huffman tables for the image: files are some percent smaller,
+        encoding takes longer, and needs 2 to 6 bytes of memory per pixel. A progressive file always
+        has such tables. The CPU encodes an output that is progressive, or has this or max_bytes.
+    max_bytes: 0 to 2147483647. The largest size of the file in bytes; 0: any size. If the file
+        would be larger, a search finds the highest lower quality that fits, or one whose file has
+        almost this size. The image is encoded at most six times. The result names the quality. The
+        output fails if even quality 1 makes a larger file.
+    lossless: True or False. true keeps every pixel, and quality is not used. An error together with
+        max_bytes.
+    effort: 0 to 6. Higher levels take longer and make smaller files. In WebP it is the method of
+        cwebp, and devices encode only 2; in AVIF the speed of avifenc is 10 less this.
+    format: By default that of the suffix of the path or URL, or else that of the input.
+    metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
+        density, or "none". Default: ["icc"].
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format=format,
+        quality=quality,
+        compression=compression,
+        colors=colors,
+        progressive=progressive,
+        subsampling=subsampling,
+        optimize=optimize,
+        max_bytes=max_bytes,
+        lossless=lossless,
+        effort=effort,
+        metadata=metadata,
+        ttl_s=ttl_s,
+        headers=headers,
+    )

@@ -1,0 +1,157 @@
+"""The client for asyncio of the Python package, with real daemons and real Redis servers."""
+import asyncio
+import collections
+import time
+
+import redis.asyncio
+import redis.asyncio.sentinel
+import rig
+from gpuimgd import (AsyncClient, ClientClosed, Download, DuplicateId, Job, Upload, ops, out)
+from rig import equal
+
+BRISK = ("--lease_s=1.5", "--renew_s=0.4", "--reap_s=0.3", "--retry_delay_s=0.05")
+
+
+def connect(server, **options):
+    return redis.asyncio.Redis(port=getattr(server, "port", server), **options)
+
+
+async def close(*clients):
+    for client in clients:
+        await (client.aclose() if hasattr(client, "aclose") else client.close())
+
+
+def small(count, **more):
+    return (Job("a.png", ops=["otsu"], meta=i, **more) for i in range(count))
+
+
+def all_once(results, count):
+    counts = collections.Counter(result.meta for result in results)
+    equal(sorted(counts), list(range(count)))
+    equal(set(counts.values()), {1})
+
+
+async def fails(kind, awaitable):
+    try:
+        value = await awaitable
+    except kind as error:
+        return error
+    raise AssertionError(f"it returned {value!r} instead of raising {kind}")
+
+
+def test_jobs():
+    """asyncio: files, bytes, cancels, waits with a limit, closed clients"""
+    async def main(world):
+        link = connect(world.redis)
+        async with AsyncClient(link) as client:
+            result = await client.run(Job("a.png", "b.jpg", [ops.resize(width=8)]), timeout=15)
+            equal((result.ok, result.outputs[0].width), (True, 8))
+            results = await asyncio.gather(*[
+                client.run(Job(Upload(rig.png(8, 8, i)), out.webp(Download(), quality=i + 1), meta=i),
+                           timeout=15) for i in range(50)])
+            equal([r.meta for r in results], list(range(50)))
+            equal({r.outputs[0].data[8:12] for r in results}, {b"WEBP"})
+            handle = await client.submit(Job("a.png", ops=["otsu"], id="x", not_before="+60"))
+            await fails(DuplicateId, client.submit(Job("a.png", ops=["otsu"], id="x")))
+            await fails(asyncio.TimeoutError, handle.result(0.1))
+            assert not handle.done()
+            handles = await client.submit_many(small(20))
+            all_once([r async for r in client.results(handles, timeout=15)], 20)
+            waiting = asyncio.ensure_future(handle.result())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            equal(await client.cancel(handle), None)
+            equal((await handle).status, "cancelled")
+            equal((await client.kept_result("x")).status, "cancelled")
+            left = await client.submit(Job("a.png", ops=["otsu"], not_before="+60"))
+        await fails(ClientClosed, left.result())
+        equal([k async for k in link.scan_iter("gpuimgd:img:*")], [])
+        await close(link)
+    with rig.World() as world:
+        world.start_daemon()
+        asyncio.run(main(world))
+
+
+def test_map():
+    """asyncio: maps from iterables of both kinds, window, order, progress"""
+    async def main(world):
+        link = connect(world.redis, decode_responses=True)
+        async with AsyncClient(link) as client:
+            taken = yielded = most = 0
+            states = []
+
+            async def jobs():
+                nonlocal taken
+                for job in small(2000):
+                    taken += 1
+                    yield job
+            async for result in client.map(jobs(), progress=states.append, timeout=15):
+                most = max(most, taken - yielded)
+                yielded += 1
+            equal((yielded, states[-1]), (2000, (2000, 2000, 0)))
+            assert 32 <= most <= 64, most
+            equal([r.meta async for r in client.map(small(300), ordered=True)], list(range(300)))
+            both = await asyncio.gather(*[_list(client.map(small(200))) for _ in range(3)])
+            for results in both:
+                all_once(results, 200)
+        await close(link)
+    with rig.World() as world:
+        world.start_daemon()
+        asyncio.run(main(world))
+
+
+async def _list(results):
+    return [result async for result in results]
+
+
+def test_faults():
+    """asyncio: daemons and Redis are killed amid a map over 2 shards: each result comes once"""
+    async def main(world):
+        links = [connect(server) for server in world.servers]
+        async with AsyncClient(links, shards=2) as client:
+            results = []
+            async for result in client.map(small(1500), timeout=30):
+                results.append(result)
+                if len(results) in (200, 900):
+                    world.daemons[-2].kill()
+                    world.start_daemon("--shards=2", *BRISK)
+                if len(results) == 500:
+                    world.servers[1].kill()
+                    time.sleep(0.05)
+                    assert world.servers[1].start()
+            all_once(results, 1500)
+            equal({result.shard for result in results}, {0, 1})
+        await close(*links)
+    with rig.World(servers=2) as world:
+        for _ in range(2):
+            world.start_daemon("--shards=2", *BRISK)
+        asyncio.run(main(world))
+
+
+def test_sentinel():
+    """asyncio: Sentinel promotes a replica amid a map: each result comes once"""
+    async def main(world, port):
+        watch = redis.asyncio.sentinel.Sentinel([("127.0.0.1", port)], socket_timeout=0.5)
+        link = watch.master_for("main")
+        async with AsyncClient(link) as client:
+            results = []
+            async for result in client.map(small(1000), timeout=30):
+                results.append(result)
+                if len(results) == 300:
+                    world.redis.kill()
+            all_once(results, 1000)
+        await close(link, *watch.sentinels)
+    with rig.World() as world:
+        world.servers.append(rig.Redis(world.folder / "replica", "--replicaof", "127.0.0.1",
+                                       str(world.redis.port), "--repl-diskless-sync-delay", "0"))
+        (world.folder / "sentinel.conf").write_text(
+            f"sentinel monitor main 127.0.0.1 {world.redis.port} 1\nsentinel failover-timeout main 3000\n"
+            "sentinel down-after-milliseconds main 300\n")
+        sentinel = rig.Redis(world.folder / "sentinel", file=world.folder / "sentinel.conf")
+        world.servers.append(sentinel)
+        rig.until(lambda: b"slaves=1" in sentinel.ask("INFO sentinel"))
+        world.start_daemon(f"--redis=sentinel://main@127.0.0.1:{sentinel.port}", *BRISK)
+        asyncio.run(main(world, sentinel.port))
+
+
+rig.run(globals())
