@@ -50,6 +50,16 @@ installation() {
     check "its output is a PNG" begins_with 89504e470d0a1a0a $out/edges.png
     check "gpuimgctl submits a job, which is done" gpuimgctl submit $in/small.jpg --ops sobel --out ctl.png --wait
     check "the output of gpuimgctl is a PNG" begins_with 89504e470d0a1a0a $out/ctl.png
+    check "the Python package installs" apt install ./new/python3-gpuimgd_*.deb
+    check "its files are unchanged" verified python3-gpuimgd
+    check "a Python program submits a job, which is done" python3 -c '
+import redis, gpuimgd
+with gpuimgd.Client(redis.Redis()) as client:
+    job = gpuimgd.Job("small.jpg", "python.png", [gpuimgd.ops.sobel()])
+    client.run(job, timeout=30).raise_for_status()'
+    check "the output of Python is a PNG" begins_with 89504e470d0a1a0a $out/python.png
+    check "the Python package can be purged" apt purge python3-gpuimgd
+    check "with what Python wrote" is_gone /usr/lib/python3/dist-packages/gpuimgd
 }
 
 manual_is_there() {
@@ -72,7 +82,7 @@ upgrade() {
     push_many upgraded $load small.jpg
     check "work has begun" within 20 results_at_least 100
     mark
-    check "apt install of a higher version" apt install ./newer/*.deb
+    check "apt install of a higher version" apt install ./newer/gpuimg*.deb
     check "work was left" test "$(redis-cli LLEN gpuimgd:results)" -lt $load
     echo "    $old -> $(version); $(redis-cli LLEN gpuimgd:results) of $load jobs were answered by then"
     check "the new version is installed" dpkg --compare-versions "$(version)" gt "$old"
@@ -129,7 +139,7 @@ purge() {
     check "the configuration is removed, including conf.d" is_gone /etc/gpuimgd
     check "logs and the cache are removed" test ! -e /var/log/gpuimgd -a ! -e /var/cache/gpuimgd
     check "only images are kept" \
-        equal "$(traces | grep -v gpuimgctl)" /var/lib/gpuimgd
+        equal "$(traces | grep -vE 'gpuimgctl|^/usr/share/gpuimgd$')" /var/lib/gpuimgd
     check "inputs and outputs are kept" test -s $out/edges.png -a -s $in/small.jpg
     check "no temporary file is left" is_gone $out/.gpuimgd
     rm -rf ${in:?}/* ${out:?}/*
