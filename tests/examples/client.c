@@ -60,5 +60,5 @@ int main(int argc, char **argv)
     cJSON *result = cJSON_Parse(reply->element[1]->str); /* element[0] is the list's name */
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(result, "error");
     int done = strcmp(member(result, "status"), "done") == 0;
-    return done ? end(0, argv[3], "") : end(1, "the job failed: ", member(error, "message"));
+    return done ? end(0, argv[3], "") : end(1, "error: ", cJSON_PrintUnformatted(error));
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs one job on an image below gpuimgd's input_root and waits for the result, without packages:
 REDIS=host:port client.py SECONDS INPUT OUTPUT OPERATION...
-PRIORITY=0 to 9 selects the list of that priority, ID is the job's id. SHARDS is the daemons'
-option; REDIS may then name several servers, with spaces. Prints the output's path. Exit status: 0
-done, 1 the job failed, 2 no result in time, 3 Redis, 64 usage."""
+OPERATION: a name, or JSON like '{"op":"resize","width":64}'. PRIORITY=0 to 9 selects the list of
+that priority, ID is the job's id. SHARDS is the daemons' option; REDIS may then name several servers,
+with spaces. Prints the output's path. Exit: 0 done, 1 failed, 2 no result, 3 Redis, 64 usage."""
 import json, os, random, socket, sys, time, uuid, zlib
 env = os.environ.get
 
@@ -37,6 +37,7 @@ def main(seconds, source, output, *ops):
     shard = (zlib.crc32(env("ID").encode()) if env("ID") else random.getrandbits(32)) % shards
     ns = f"{{gpuimgd:{shard}}}" if shards > 1 else "gpuimgd"
     reply_to = f"{ns}:reply:{uuid.uuid4()}"  # a private list
+    ops = [json.loads(each) if each.startswith("{") else each for each in ops]
     job = {"input": source, "output": output, "ops": ops, "reply_to": reply_to, "id": env("ID"),
            "priority": int(env("PRIORITY")) if env("PRIORITY") else None, "pushed": time.time()}
     text = json.dumps({key: value for key, value in job.items() if value is not None})
@@ -44,12 +45,10 @@ def main(seconds, source, output, *ops):
     redis.call("LPUSH", f"{ns}:jobs:{env('PRIORITY', '')}".rstrip(":"), text)
     popped = redis.call("BRPOP", reply_to, seconds)  # the list's name and the result
     if popped is None:
-        print(f"no result within {seconds} s", file=sys.stderr)
-        return 2
+        return print(f"no result within {seconds} s", file=sys.stderr) or 2
     result = json.loads(popped[1])
     if result["status"] != "done":  # failed, or dead after several attempts
-        print("{code}: {message}".format(**result["error"]), file=sys.stderr)
-        return 1
+        return print("{code}: {message}".format(**result["error"]), file=sys.stderr) or 1
     print(result["outputs"][0]["path"])
 
 
@@ -59,6 +58,7 @@ if len(sys.argv) < 5 or not sys.argv[1].isdecimal() or \
     sys.exit(64)
 try:
     sys.exit(main(*sys.argv[1:]) or 0)
+except json.JSONDecodeError as error:
+    sys.exit(print(f"an operation is no JSON: {error}", file=sys.stderr) or 64)
 except OSError as error:
-    sys.stderr.write(f"Redis: {error}\n")
-    sys.exit(3)
+    sys.exit(print(f"Redis: {error}", file=sys.stderr) or 3)

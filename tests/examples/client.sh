@@ -2,10 +2,10 @@
 # Runs one job on an image below gpuimgd's input_root and waits for the result (redis-cli 7):
 # REDIS=host:port client.sh SECONDS INPUT OUTPUT OPERATION...
 #
-# Prints the output's path. Exit status: 0 done, 1 the job failed, 2 no result in time, 3 Redis, 64
-# usage. PRIORITY=0 to 9 selects the list of that priority, ID is the job's id. SHARDS is the
-# daemons' option; REDIS may then name several servers, with spaces. Set a password for Redis in
-# REDISCLI_AUTH.
+# Prints the output's path, or to standard error the result of a job that failed, as JSON. Exit
+# status: 0 done, 1 the job failed, 2 no result in time, 3 Redis, 64 usage. PRIORITY=0 to 9 selects
+# the list of that priority, ID is the job's id. SHARDS is the daemons' option; REDIS may then name
+# several servers, with spaces. Set a password for Redis in REDISCLI_AUTH.
 set -uo pipefail
 
 usage() {
@@ -47,6 +47,6 @@ case $result in
 *'"status":"done"'*) # inside a string the quotes would have backslashes
     echo "$output" ;;
 *) # failed, or dead after several attempts
-    sed -nE 's/.*"error":\{"code":"([a-z_]+)","message":"(([^"\\]|\\.)*)".*/\1: \2/p' <<<"$result" >&2
+    printf '%s\n' "$result" >&2
     exit 1 ;;
 esac

@@ -4,24 +4,15 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/world.sh
+. tests/scripts/blocks.sh
 build=${1:-build/release}
 readonly build clients=(sh py js c) awkward='a "b" \ ü.jpg'
 need_tools redis-server redis-cli cjpeg djpeg
 make_world examples
 
-# Prints rows of gray blocks of 8 x 8, which JPEG stores exactly at these qualities. With `turned`,
-# prints them after flip and invert.
-blocks() { # [turned]
-    awk -v turned="${1:+1}" 'BEGIN {
-        for (y = 0; y < 48; y++)
-            for (x = 0; x < 64; x++) {
-                bx = int(x / 8); if (turned) bx = 7 - bx
-                v = (bx * 37 + int(y / 8) * 53) % 256; if (turned) v = 255 - v
-                printf "%4d%s", v, x < 63 ? "" : "\n" } }'
-}
 prepare() {
     mkdir "$dir/in" "$dir/out"
-    { printf 'P2\n64 48\n255\n'; blocks; } | cjpeg -quality 95 -outfile "$dir/in/a.jpg"
+    write_blocks "$dir/in/a.jpg"
     cp "$dir/in/a.jpg" "$dir/in/$awkward"
 }
 start_daemon() { # OPTION...
@@ -54,9 +45,6 @@ ends() {
     output=$(client "$@" 2>&1) || got=$?
     equal "$got" "$status" && has "$output" "$words" || { echo "$output"; false; }
 }
-picture_is_right() { # name
-    diff <(blocks turned) <(djpeg -grayscale -pnm "$dir/out/$1" | tail -c 3072 | od -An -v -tu1 -w64)
-}
 # Each client must get its own result.
 several_at_once() { # client
     local i processes=()
@@ -79,8 +67,11 @@ without_daemon() { # client
 }
 with_daemon() { # client
     check "$1: 0 if the job is done, and the path" ends 0 "turned-$1.jpg" "$1" 60 a.jpg "turned-$1.jpg" flip invert
-    check "$1: the image is correct" picture_is_right "turned-$1.jpg"
-    check "$1: 1 if the job failed, and the error" ends 1 sobell "$1" 60 a.jpg x.png sobell
+    check "$1: the image is correct" are_blocks "$dir/out/turned-$1.jpg" turned
+    check "$1: 1 if the job failed, and the error's code" ends 1 unknown_op "$1" 60 a.jpg x.png sobell
+    check "$1: and its message" ends 1 "sobell" "$1" 60 a.jpg x.png sobell
+    [ "$1" != sh ] || check "$1: the result is printed unchanged" prints_json
+    [ "$1" != py ] || with_parameters
     if [ "$1" = sh ]; then
         check "$1: 64 for names that need JSON" ends 64 usage "$1" 60 "$awkward" x.png sobel
     else
@@ -88,6 +79,20 @@ with_daemon() { # client
     fi
     check "$1: several clients in parallel" several_at_once "$1"
     PRIORITY=9 check "$1: a job with a priority" ends 0 "urgent-$1.png" "$1" 60 a.jpg "urgent-$1.png" sobel
+}
+# An error in JSON has quotes with backslashes; it must be as the daemon wrote it.
+prints_json() {
+    local output
+    output=$(client sh 60 none.jpg x.png sobel 2>&1)
+    [[ $output == '{"job":'*'"error":{"code":"input_missing","message":"'*'}' ]] && equal "$(wc -l <<<"$output")" 1 &&
+        if command -v python3 >/dev/null; then python3 -c 'import json, sys; json.load(sys.stdin)' <<<"$output"; fi
+}
+with_parameters() {
+    check "py: an operation with parameters" ends 0 small.jpg py 60 a.jpg small.jpg \
+        '{"op":"resize","width":16}' '{"op":"pad","width":20,"height":20}' invert
+    check "py: they apply" equal "$(djpeg -pnm "$dir/out/small.jpg" | head -c 8 | xargs)" "P5 20 20"
+    check "py: 64 for wrong JSON" ends 64 JSON py 60 a.jpg x.jpg '{"op":'
+    check "py: a wrong parameter" ends 1 bad_op py 60 a.jpg x.jpg '{"op":"resize","widht":16}'
 }
 # The daemon serves shard 1 alone. zlib's crc32 of "dog" is 1 mod 4 and mod 2, that of "cat" is 0.
 with_shards() { # client
