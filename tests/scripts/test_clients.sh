@@ -89,8 +89,25 @@ bulk_is_done() {
     no_job_is_left || return 1
     for n in {1..40}; do [ -s "$dir/out/bulk-$n.png" ] || { echo "no bulk-$n.png"; return 1; }; done
 }
+# Waits longer than redis-py 8 does by default.
+waits_in_python() { # PYTHON
+    { sleep 6 && ask_redis LPUSH gpuimgd:reply:me result; } >/dev/null &
+    section "From Python" | sed "s/127.0.0.1:6379/127.0.0.1:$port/" >"$dir/home/wait.py"
+    echo 'print(popped[1].decode())' >>"$dir/home/wait.py"
+    equal "$("$1" "$dir/home/wait.py")" result
+}
+from_python() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        "$python" -c 'import redis' 2>/dev/null || continue
+        check "from Python: BRPOP waits long enough" waits_in_python "$python"
+        return
+    done
+    echo "ok - from Python: BRPOP waits long enough # SKIP there is no python3-redis here"
+}
 examples() {
     local result
+    from_python
     check "fire and forget" as_written "$(section "Fire and forget")"
     check "the image is there" images thumb-17.png
     result=$(as_written "$(section "Wait for mine")")
