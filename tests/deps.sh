@@ -32,6 +32,9 @@ need_module() { # Python module, package
 want_command() { # command package
     command -v "$1" >/dev/null 2>&1 || wanted="$wanted $2"
 }
+want_module() { # Python module, package
+    /usr/bin/python3 -c "import $1" 2>/dev/null || wanted="$wanted $2"
+}
 want_library() { # pkg-config name, package
     has_library "$1" || wanted="$wanted $2"
 }
@@ -148,6 +151,9 @@ else
     want_module setuptools python3-setuptools
     want_module pip python3-pip
     want_module ensurepip python3-venv
+    want_command inotifywait inotify-tools # of the recipes
+    want_command sidekiq ruby-sidekiq
+    want_module aiohttp python3-aiohttp
 fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')

@@ -85,6 +85,15 @@ examples() { # each is unchanged, and scripts are executable
     done
     return $status
 }
+recipes() { # as examples
+    local file status=0
+    diff -r queue/clients/recipes "$doc/clients/recipes" || status=1
+    for file in "$doc"/clients/recipes/*; do
+        [ -x "$file" ] || [ "$(head -c 2 "$file")" != "#!" ] || { echo "${file##*/} is not executable"; status=1; }
+    done
+    links "$doc/clients/recipes/README.md" | all_there "$doc/clients/recipes" || status=1
+    return $status
+}
 deployment() { diff -r conf/deploy "$doc/deploy"; }
 uninstalled() {
     make -s uninstall "O=$build" "DESTDIR=$tree" prefix=/usr && [ ! -e "$doc" ] || { echo "$doc still exists"; return 1; }
@@ -93,6 +102,7 @@ uninstalled() {
 main() {
     check "make install" install
     check "the examples are installed" examples
+    check "the recipes are installed" recipes
     check "the page about deployment and its files are installed" deployment
     check "targets of links in the documents exist" links_lead_somewhere
     check "no document names a path of the source tree" no_source_paths

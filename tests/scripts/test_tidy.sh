@@ -153,7 +153,7 @@ if [ -e README.md ]; then
             /\*\// { here = 0 }
             END { if (!found) print word }' tests/unit/gpu/test_op_*.c
     done | check "every operation is named in the first comment of a tests/unit/gpu/test_op_*.c"
-    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md queue/CLIENTS.md daemon/METRICS.md \
+    grep -oE '\]\([^)# ]+' README.md queue/PROTOCOL.md queue/CLIENTS.md queue/clients/recipes/README.md daemon/METRICS.md \
         gpu/OPERATIONS.md tests/*.md tests/bench/FIGURES.md | sed -E 's/^([^:]*):\]\(/\1 /' |
         while read -r from to; do
             case $to in http*|mailto*) continue ;; esac
