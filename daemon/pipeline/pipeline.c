@@ -26,7 +26,7 @@
 #define TICK_MS 100
 /* Length of a call to Redis under load: see INFLIGHT_AHEAD_MAX. */
 #define INFLIGHT_AHEAD_MS 10
-/* For one such part of the jobs on devices, a job is read or written meanwhile. */
+/* While devices run this many jobs, about one more is read, written or acknowledged. */
 #define INFLIGHT_DEVICE_PART 4
 /* One such part of the memory for input files may keep overlays that no job uses. They give it back
  * when a file or another overlay needs it. */

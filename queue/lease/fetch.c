@@ -212,9 +212,8 @@ static bool is_due_or_wait(struct queue *queue, uint32_t places)
     return false;
 }
 
-/* Sends the next FETCH before the jobs of the last one start, so that Redis runs it meanwhile: a
- * daemon with short jobs then gets a quarter more of them. Only for a full batch, and with one
- * shard: several take turns. */
+/* Sends the next FETCH before the jobs of the last one start, so that Redis runs it meanwhile. Only
+ * for a full batch, and with one shard: several take turns. */
 static void fetch_next(struct queue *queue)
 {
     uint32_t batch = (uint32_t)queue->options->batch;
