@@ -3,6 +3,7 @@
     rig.run(globals())   # runs all functions test_* of a module; each gets a World if it has a parameter
 
 A World has a folder, a Redis and, after start_daemon, daemons; leaving it ends all of them."""
+import collections
 import importlib.util
 import inspect
 import os
@@ -19,8 +20,27 @@ import time
 import traceback
 import zlib
 
+import gpuimgd
+
 PYTHON = sys.executable
+# The longest wait for a result, and for other things that a slow machine delays.
+LIMIT_S = 30 * float(os.environ.get("GPUIMGD_TEST_SLOW", 1))
 BUILD = pathlib.Path(os.environ["GPUIMGD_BUILD"])
+
+
+# Options of a daemon whose jobs come back quickly when it is killed.
+BRISK = ("--lease_s=1.5", "--renew_s=0.4", "--reap_s=0.3", "--retry_delay_s=0.05")
+
+
+def small(count, **more):
+    """Jobs that only give a value."""
+    return (gpuimgd.Job("a.png", ops=["otsu"], meta=i, **more) for i in range(count))
+
+
+def all_once(results, count):
+    counts = collections.Counter(result.meta for result in results)
+    equal(sorted(counts), list(range(count)))
+    equal(set(counts.values()), {1})
 
 
 def png(width=32, height=24, shade=0):
@@ -109,6 +129,8 @@ class World:
         return self.servers[0]
 
     def start_daemon(self, *options, **variables):
+        if "LD_PRELOAD" in variables:  # before a sanitizer
+            variables["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         log = open(self.folder / f"daemon{len(self.daemons)}.log", "wb")
         environment = {k: v for k, v in os.environ.items()
                        if k not in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM")}
@@ -119,7 +141,7 @@ class World:
              "--block_s=0.2", *options],
             stdout=log, stderr=log, env={**environment, **variables}))
         log.close()
-        until(lambda: self.daemons[-1].poll() is not None or b": connected" in self._log(), 15)
+        until(lambda: self.daemons[-1].poll() is not None or b": connected" in self._log())
         assert self.daemons[-1].poll() is None, self._log()
         return self.daemons[-1]
 
@@ -193,15 +215,15 @@ def resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def until(true, seconds=20):
+def until(true):
     """Waits until the function returns something true, and returns it."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LIMIT_S
     while time.monotonic() < end:
         value = true()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"not true within {seconds} s: {inspect.getsource(true).strip()}")
+    raise AssertionError(f"not true within {LIMIT_S} s: {inspect.getsource(true).strip()}")
 
 
 def raises(kind, call):

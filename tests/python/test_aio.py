@@ -1,16 +1,12 @@
 """The client for asyncio of the Python package, with real daemons and real Redis servers."""
 import asyncio
-import collections
 import time
 
 import redis.asyncio
 import redis.asyncio.sentinel
 import rig
 from gpuimgd import (AsyncClient, ClientClosed, Download, DuplicateId, Job, Upload, ops, out)
-from rig import equal
-
-BRISK = ("--lease_s=1.5", "--renew_s=0.4", "--reap_s=0.3", "--retry_delay_s=0.05")
-
+from rig import BRISK, all_once, equal, small
 
 def connect(server, **options):
     return redis.asyncio.Redis(port=getattr(server, "port", server), **options)
@@ -19,16 +15,6 @@ def connect(server, **options):
 async def close(*clients):
     for client in clients:
         await (client.aclose() if hasattr(client, "aclose") else client.close())
-
-
-def small(count, **more):
-    return (Job("a.png", ops=["otsu"], meta=i, **more) for i in range(count))
-
-
-def all_once(results, count):
-    counts = collections.Counter(result.meta for result in results)
-    equal(sorted(counts), list(range(count)))
-    equal(set(counts.values()), {1})
 
 
 async def fails(kind, awaitable):
@@ -44,11 +30,11 @@ def test_jobs():
     async def main(world):
         link = connect(world.redis)
         async with AsyncClient(link) as client:
-            result = await client.run(Job("a.png", "b.jpg", [ops.resize(width=8)]), timeout=15)
+            result = await client.run(Job("a.png", "b.jpg", [ops.resize(width=8)]), timeout=rig.LIMIT_S)
             equal((result.ok, result.outputs[0].width), (True, 8))
             results = await asyncio.gather(*[
                 client.run(Job(Upload(rig.png(8, 8, i)), out.webp(Download(), quality=i + 1), meta=i),
-                           timeout=15) for i in range(50)])
+                           timeout=rig.LIMIT_S) for i in range(50)])
             equal([r.meta for r in results], list(range(50)))
             equal({r.outputs[0].data[8:12] for r in results}, {b"WEBP"})
             handle = await client.submit(Job("a.png", ops=["otsu"], id="x", not_before="+60"))
@@ -56,7 +42,7 @@ def test_jobs():
             await fails(asyncio.TimeoutError, handle.result(0.1))
             assert not handle.done()
             handles = await client.submit_many(small(20))
-            all_once([r async for r in client.results(handles, timeout=15)], 20)
+            all_once([r async for r in client.results(handles, timeout=rig.LIMIT_S)], 20)
             waiting = asyncio.ensure_future(handle.result())
             await asyncio.sleep(0)
             waiting.cancel()
@@ -85,11 +71,11 @@ def test_map():
                 for job in small(2000):
                     taken += 1
                     yield job
-            async for result in client.map(jobs(), progress=states.append, timeout=15):
+            async for result in client.map(jobs(), progress=states.append, timeout=rig.LIMIT_S):
                 most = max(most, taken - yielded)
                 yielded += 1
             equal((yielded, states[-1]), (2000, (2000, 2000, 0)))
-            assert 32 <= most <= 64, most
+            assert 8 <= most <= 64, most
             equal([r.meta async for r in client.map(small(300), ordered=True)], list(range(300)))
             both = await asyncio.gather(*[_list(client.map(small(200))) for _ in range(3)])
             for results in both:
@@ -110,7 +96,7 @@ def test_faults():
         links = [connect(server) for server in world.servers]
         async with AsyncClient(links, shards=2) as client:
             results = []
-            async for result in client.map(small(1500), timeout=30):
+            async for result in client.map(small(1500), timeout=rig.LIMIT_S):
                 results.append(result)
                 if len(results) in (200, 900):
                     world.daemons[-2].kill()
@@ -135,7 +121,7 @@ def test_sentinel():
         link = watch.master_for("main")
         async with AsyncClient(link) as client:
             results = []
-            async for result in client.map(small(1000), timeout=30):
+            async for result in client.map(small(1000), timeout=rig.LIMIT_S):
                 results.append(result)
                 if len(results) == 300:
                     world.redis.kill()

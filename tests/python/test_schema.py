@@ -8,7 +8,7 @@ import re
 import jsonschema
 import redis
 import rig
-from gpuimgd import declared, job_schema, result_schema
+from gpuimgd import job_schema, result_schema
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = job_schema()

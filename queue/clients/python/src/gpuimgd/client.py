@@ -9,7 +9,7 @@ import time
 from collections import deque
 from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Union)
 
-from .core import (AnyJob, Call, Core, Flow, Idle, Info, Pipe, Progress, Push, Shard, Sleep,
+from .core import (AnyJob, Call, Core, Flow, Idle, Info, Pipe, Progress, Push, Sleep,
                    block_s_of, node_options, reply_options, servers_of)
 from .results import ClientClosed, Result
 
