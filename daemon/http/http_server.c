@@ -79,6 +79,9 @@ void http_server_destroy(struct http_server *server)
 #define DOCUMENT_NS NS_PER_S
 /* Redis is asked for the fleet no more often, also if several pages of it are viewed. */
 #define FLEET_NS             (NS_PER_S / 4)
+/* After Redis has not answered, it is not asked for this time: the wait for it also delays answers
+ * to probes. */
+#define FLEET_PAUSE_NS       (3 * NS_PER_S)
 /* 421 Misdirected Request (RFC 9110, section 15.5.20). Older versions of libmicrohttpd lack it. */
 #define MISDIRECTED 421
 /* The HTTP thread has a lower priority than the workers and the loop. */
@@ -113,6 +116,7 @@ struct http_server {
     struct document documents[ROUTES];
     uint32_t fleet_page;     /* of the document in the table */
     uint64_t fleet_asked_ns; /* when Redis was asked last */
+    uint64_t fleet_pause_ns; /* until when it is not asked; 0: none */
     struct connection connections[HTTP_CONNECTIONS_MAX];
     bool nice; /* the thread has set its priority */
 };
@@ -155,9 +159,12 @@ static char *write_fleet(struct http_server *server, uint64_t now_ns)
     pthread_mutex_lock(&server->lock);
     struct fleet_reader *reader = server->fleet;
     pthread_mutex_unlock(&server->lock);
-    server->fleet_asked_ns = now_ns;
-    struct fleet *fleet =
-        reader ? fleet_reader_read(reader, server->fleet_page * FLEET_PAGE) : NULL;
+    struct fleet *fleet = NULL;
+    if (reader && server->seen.redis_ready && now_ns >= server->fleet_pause_ns) {
+        server->fleet_asked_ns = now_ns;
+        fleet = fleet_reader_read(reader, server->fleet_page * FLEET_PAGE);
+        server->fleet_pause_ns = fleet ? 0 : clock_now_ns() + FLEET_PAUSE_NS;
+    }
     char *text = fleet_json_write(&server->seen, fleet);
     if (fleet)
         fleet_clear(fleet);
