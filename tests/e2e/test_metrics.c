@@ -11,43 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/fixtures/http.h"
+#include "tests/fixtures/listening.h"
 #include "tests/fixtures/prometheus.h"
 #include "tests/fixtures/test_world.h"
 
 /* above the limit of open connections (http_server.c), so that some are closed */
 #define CROWD 120
-
-static char place[160]; /* of the daemon that start_listening started last */
-
-/* Reads the last address in the log, which has those of earlier daemons too. */
-static void read_place(struct process *daemon)
-{
-    static const char said[] = "metrics and status on ";
-    char *log = process_log(daemon), *last = NULL;
-    for (char *at = log; (at = strstr(at, said)); at++)
-        last = at + strlen(said);
-    assert_non_null(last);
-    snprintf(place, sizeof place, "%.*s", (int)strcspn(last, "\n"), last);
-    free(log);
-}
-
-static struct process *start_listening_with(const char *listen, const char *more)
-{
-    struct process *daemon = start_unprivileged(text_of("--metrics_listen=%s", listen), more);
-    read_place(daemon);
-    return daemon;
-}
-
-static struct process *start_listening(const char *listen)
-{
-    return start_listening_with(listen, NULL);
-}
-
-static struct http_reply get(const char *path)
-{
-    return http_request(place, "GET", path);
-}
 
 static struct prometheus scrape(void)
 {
@@ -61,23 +30,6 @@ static struct prometheus scrape(void)
 }
 
 /* Waits until the path returns this status and a body that contains the word. */
-static bool says(const char *path, int status, const char *word)
-{
-    struct http_reply reply = {0};
-    bool so = await(20, (http_free(&reply), reply = get(path),
-                         reply.status == status && strstr(reply.body, word)));
-    if (!so)
-        print_error("%s: %d %s", path, reply.status, reply.body);
-    http_free(&reply);
-    return so;
-}
-
-static void take_results(int count)
-{
-    for (int i = 0; i < count; i++)
-        cJSON_Delete(check_next(w));
-}
-
 /* ---- documents ------------------------------------------------------------------------------- */
 
 static void check_document(const char *path, const char *type, const char *word)
@@ -401,100 +353,6 @@ TEST(clients_are_counted_by_their_tags)
     check_has(root, "{'tags.0.tag':'shop/eu','tags.0.done':1,'tags.0.failed':1,'tags.1.tag':'b'}");
     cJSON_Delete(root);
     http_free(&json);
-    check_stop(daemon);
-}
-
-/* ---- the fleet ------------------------------------------------------------------------------- */
-
-/* Reads /fleet.json until it has so many daemons; the daemon of another page may be asked for only
- * four times per second. */
-static cJSON *get_fleet(const char *path, int daemons)
-{
-    double until = process_now() + patience(20);
-    for (;;) {
-        struct http_reply reply = get(path);
-        cJSON *root = reply.status == 200 ? cJSON_Parse(reply.body) : NULL;
-        http_free(&reply);
-        if (root && cJSON_GetArraySize(json_at(root, "daemons")) == daemons)
-            return root;
-        cJSON_Delete(root);
-        if (process_now() > until)
-            fail_msg("%s has not %d daemons", path, daemons);
-        process_sleep(0.1);
-    }
-}
-
-TEST(the_fleet_is_shown)
-{
-    struct process *daemon = start_listening("127.0.0.1:0");
-    check_done(check_answer(w, "{'input':'p.jpg','output':'t.png'}"));
-    redis_integer(w->client, "ZADD gpuimgd:inst 99999999999999 a-far:boot:ns:12:34");
-    redis_integer(w->client, "ZADD gpuimgd:inst 99999999999999 a-quiet:boot:ns:5:6");
-    redis_integer(w->client, "ZADD gpuimgd:inst %lld000 a-dead:boot:ns:7:8",
-                  (long long)time(NULL) - 2);
-    redis_integer(w->client, "LPUSH gpuimgd:stats:a-quiet:boot:ns:5:6 x"); /* no string */
-    freeReplyObject(redis_command(w->client, "SET gpuimgd:stats:a-far:boot:ns:12:34 %s PX 40000",
-                                  "{\"version\":\"<\\u0007>\",\"lease_s\":50,\"jobs_s\":-7,"
-                                  "\"done\":1e300,\"state\":7,\"engine\":\"cuda:0\"}"));
-    cJSON *root = get_fleet("/fleet.json", 4);
-    double until = process_now() + patience(10); /* it publishes its statistics within a second */
-    while (json_number(root, "daemons.3.done") != 1 && process_now() < until) {
-        cJSON_Delete(root);
-        process_sleep(0.2);
-        root = get_fleet("/fleet.json", 4);
-    }
-    check_has(root, "{'known':true,'namespace':'gpuimgd','names':4,'alive':3,'listed':4,'pages':1,"
-                    "'daemons.0.name':'a-dead:7','daemons.0.life':'dead',"
-                    "'daemons.1.name':'a-far:12','daemons.1.life':'alive',"
-                    "'daemons.1.version':'<?>','daemons.1.jobs_s':0,'daemons.1.done':1e15,"
-                    "'daemons.1.engine':'cuda:0','daemons.2.life':'silent',"
-                    "'daemons.3.life':'alive','daemons.3.engine':'cpu','daemons.3.done':1}");
-    assert_null(json_at(root, "daemons.1.state"));
-    assert_true(json_number(root, "daemons.0.age_s") >= 2);
-    assert_true(json_number(root, "daemons.1.age_s") >= 10);
-    assert_true(json_number(root, "daemons.3.age_s") <= patience(10));
-    cJSON_Delete(root);
-    root = get_fleet("/fleet.json?page=1", 0);
-    check_has(root, "{'known':true,'page':1,'pages':1}");
-    cJSON_Delete(root);
-    redis_integer(w->client, "DEL gpuimgd:stats:a-quiet:boot:ns:5:6");
-    redis_integer(w->client, "DEL gpuimgd:stats:a-far:boot:ns:12:34");
-    redis_integer(w->client, "ZREM gpuimgd:inst a-far:boot:ns:12:34 a-quiet:boot:ns:5:6 "
-                             "a-dead:boot:ns:7:8");
-    cJSON_Delete(get_fleet("/fleet.json", 1));
-    redis_server_kill9(w->redis);
-    assert_true(says("/readyz", 503, "Redis"));
-    root = get_fleet("/fleet.json", 0);
-    check_has(root, "{'known':false}");
-    assert_true(*json_text(root, "reason") != '\0');
-    cJSON_Delete(root);
-    redis_server_restart(w->redis);
-    world_reconnect(w);
-    cJSON_Delete(get_fleet("/fleet.json", 1));
-    check_stop(daemon);
-}
-
-/* Redis hangs: the answer comes nevertheless, and so do those to probes. */
-TEST(the_fleet_of_a_redis_that_hangs)
-{
-    struct process *daemon = start_listening("127.0.0.1:0");
-    cJSON_Delete(get_fleet("/fleet.json", 1));
-    redis_server_freeze(w->redis, true);
-    double began = process_now();
-    cJSON *root = get_fleet("/fleet.json", 0);
-    assert_true(process_now() - began < patience(4));
-    check_has(root, "{'known':false,'reason':'Redis does not answer in time'}");
-    cJSON_Delete(root);
-    /* Requests for other pages do not wait for it again: probes are answered meanwhile. */
-    began = process_now();
-    for (int i = 0; i < 20; i++) {
-        struct http_reply reply = get(text_of("/fleet.json?page=%d", i));
-        http_free(&reply);
-    }
-    assert_true(says("/healthz", 200, "running"));
-    assert_true(process_now() - began < patience(4));
-    redis_server_freeze(w->redis, false);
-    cJSON_Delete(get_fleet("/fleet.json", 1));
     check_stop(daemon);
 }
 
