@@ -91,6 +91,26 @@ const char *show_word(const cJSON *json, const char *name, char *word, size_t si
     return word;
 }
 
+/* Shorter times do not count. */
+#define BLOCKED_LEAST_S 5
+
+const cJSON *show_blocked(const cJSON *stats)
+{
+    const cJSON *blocked = cJSON_GetObjectItemCaseSensitive(stats, "blocked");
+    bool counts = cJSON_IsObject(blocked) && show_number(blocked, "for_s") >= BLOCKED_LEAST_S &&
+                  strcmp(show_text(blocked, "by"), "inflight") != 0;
+    return counts ? blocked : NULL;
+}
+
+const char *show_state(const cJSON *stats, char text[SHOW_BYTES])
+{
+    const cJSON *blocked = show_blocked(stats);
+    show_word(stats, "state", text, SHOW_BYTES);
+    if (blocked && strcmp(text, "running") == 0)
+        show_word(blocked, "by", text, SHOW_BYTES);
+    return text;
+}
+
 static bool show_error(const cJSON *holder)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(holder, "error");

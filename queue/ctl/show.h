@@ -30,6 +30,12 @@ double show_number(const cJSON *json, const char *name);
 /* Copies a string member to `word`, cut to `size` - 1 bytes, and returns it. */
 const char *show_word(const cJSON *json, const char *name, char *word, size_t size);
 
+/* What blocks a daemon, from its statistics; NULL: nothing. A full inflight is usual under load,
+ * and so is a short wait for memory: neither counts. */
+const cJSON *show_blocked(const cJSON *stats);
+/* Writes a daemon's state and returns it: "running", or the pool of memory that it lacks. */
+const char *show_state(const cJSON *stats, char text[SHOW_BYTES]);
+
 /* Prints one result as a line: its status, the input's name and its outputs. files: for each output
  * the local file to which it was downloaded from Redis; NULL: none was. */
 void show_result(const cJSON *result, const char *name, const char *const *files);

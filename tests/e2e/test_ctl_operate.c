@@ -94,6 +94,37 @@ TEST(test_top_piped)
     ctl_stop_daemon();
 }
 
+/* What a daemon publishes is shown as text, and only if it lasts. */
+TEST(test_blocked_daemons)
+{
+    static const char *const stats[] = {
+        "{\"state\":\"running\",\"queue_oldest_s\":75,\"blocked\":{\"by\":\"pinned\",\"for_s\":61,"
+        "\"why\":\"a job waits\",\"advice\":\"Do \\u001b[31mthis.\"}}",
+        "{\"state\":\"running\",\"blocked\":{\"by\":\"device\",\"for_s\":4,\"why\":\"short\"}}",
+        "{\"state\":\"running\",\"blocked\":{\"by\":\"inflight\",\"for_s\":99,\"why\":\"usual\"}}",
+        "{\"state\":\"running\",\"blocked\":[7]}",
+        "{\"state\":\"paused\",\"blocked\":{\"by\":7,\"for_s\":\"x\"}}",
+    };
+    redis_integer(w->client, "LPUSH %s:jobs {}", w->ns);
+    for (int i = 0; i < 5; i++) {
+        redis_integer(w->client, "ZADD %s:inst 99999999999999 d%d:b:n:1:2", w->ns, i);
+        freeReplyObject(
+            redis_command(w->client, "SET %s:stats:d%d:b:n:1:2 %s", w->ns, i, stats[i]));
+    }
+    struct ctl_run run = ctl_run(w, "ctl status $at");
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.out, "waiting    1, the oldest for at most 75 s"));
+    assert_non_null(strstr(run.out, "    blocked by pinned for 61 s: a job waits. Do ?[31mthis."));
+    assert_null(strstr(strstr(run.out, "blocked by") + 1, "blocked by"));
+    run = ctl_run(w, "ctl top $at -n 1");
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.out, "   oldest <= 75 s"));
+    assert_non_null(strstr(run.out, " pinned "));
+    assert_null(strstr(run.out, " device "));
+    cJSON *lines = ctl_json(w, 0, "ctl status $at --json");
+    check_has(lines, "{'0.queue_oldest_s':75,'0.daemons.0.stats.blocked.by':'pinned'}");
+}
+
 /* A daemon publishes correct totals, and removes them when it exits. */
 TEST(test_published)
 {

@@ -59,18 +59,15 @@ static void print_queue(const struct overviews *all)
     out_line("results    %s not yet read", show_count((double)counts[OVERVIEW_RESULTS], count));
 }
 
-/* A full inflight is usual under load, and so is a short wait for memory. */
-#define BLOCKED_LEAST_S 5
-
 /* Prints why a daemon takes no jobs, and what to do. */
-static void print_blocked(const cJSON *blocked)
+static void print_blocked(const cJSON *stats)
 {
     char by[SHOW_BYTES], why[512], advice[256], age[SHOW_BYTES];
-    double for_s = show_number(blocked, "for_s");
-    if (!cJSON_IsObject(blocked) ||
-        strcmp(show_word(blocked, "by", by, sizeof by), "inflight") == 0 || for_s < BLOCKED_LEAST_S)
+    const cJSON *blocked = show_blocked(stats);
+    if (!blocked)
         return;
-    out_line("    blocked by %s for %s: %s. %s", by, show_age(for_s, age),
+    out_line("    blocked by %s for %s: %s. %s", show_word(blocked, "by", by, sizeof by),
+             show_age(show_number(blocked, "for_s"), age),
              show_word(blocked, "why", why, sizeof why),
              show_word(blocked, "advice", advice, sizeof advice));
 }
@@ -92,7 +89,7 @@ static void print_daemon(const struct overview_daemon *daemon)
     if (*state && strcmp(state, "running") != 0)
         out_put("  %s", state);
     out_end();
-    print_blocked(cJSON_GetObjectItemCaseSensitive(stats, "blocked"));
+    print_blocked(stats);
 }
 
 static void print_shard(const struct overviews *all, const struct ctl_shard *shard)

@@ -262,7 +262,7 @@ static void draw_daemon(const struct top *top, const struct overview_daemon *dae
     char streams[32] = "-", images[SHOW_BYTES] = "-", pixels[SHOW_BYTES] = "-", up[SHOW_BYTES];
     char engine[SHOW_BYTES], state[SHOW_BYTES];
     show_word(stats, "engine", engine, sizeof engine);
-    show_word(stats, "state", state, sizeof state);
+    show_state(stats, state);
     if (all > 0) /* uncovered: screen */
         snprintf(streams, sizeof streams, "%.0f/%.0f", show_number(stats, "streams_busy"), all);
     if (rates->known) {

@@ -433,7 +433,7 @@ static void expect_blocked(struct snapshot *s, bool by_signal, const char *by, d
     show(s);
     assert_float_equal(SHOWN("gpuimgd_blocked_seconds"), for_s, 1e-9);
     for (int i = 1; i < BLOCKED_COUNT; i++)
-        assert_true(SHOWN("gpuimgd_blocked", "by", blocked_names[i]) ==
+        assert_true(SHOWN("gpuimgd_blocked", "reason", blocked_names[i]) ==
                     (strcmp(by, blocked_names[i]) == 0));
 }
 
