@@ -89,20 +89,28 @@ static void put_stats(struct writer *w, const cJSON *stats)
     put_devices(w, stats);
 }
 
-/* The seconds since the daemon published its statistics, or since it renewed its name. Other
- * daemons may have another lease_s. */
+/* The seconds since the daemon published its statistics, or since it renewed its name. */
 static double age_of(const struct fleet_daemon *daemon, const cJSON *stats, double lease_s)
 {
-    double theirs_s = number_of(stats, "lease_s"), left_s = daemon->left_s;
-    if (theirs_s > 0)
-        lease_s = theirs_s;
+    double left_s = daemon->left_s;
     if (stats && daemon->stats_left_s >= 0)
         left_s = daemon->stats_left_s;
     return fmax(lease_s - left_s, 0);
 }
 
-/* A daemon writes its heartbeat at least every renew_s, which is below lease_s. It is dead if it
- * did not renew its name, and silent if it only has no statistics. */
+/* A daemon publishes its statistics at least every renew_s, which is a sixth of lease_s by default,
+ * and renews its name as often. Nothing has come from a late one for half a lease. */
+static const char *life_of(const struct fleet_daemon *daemon, const cJSON *stats, double age_s,
+                           double lease_s)
+{
+    if (daemon->left_s < 0)
+        return "dead";
+    if (!cJSON_IsObject(stats))
+        return "silent";
+    return age_s > lease_s / 2 ? "late" : "alive";
+}
+
+/* lease_s: of this daemon; others may have another one. */
 static void put_daemon(struct writer *w, const struct fleet_daemon *daemon, double lease_s)
 {
     char name[INSTANCE_BYTES_MAX], instance[INSTANCE_BYTES_MAX];
@@ -115,9 +123,11 @@ static void put_daemon(struct writer *w, const struct fleet_daemon *daemon, doub
     writer_open(w, NULL, '{');
     writer_text(w, "name", name);
     writer_text(w, "instance", instance);
-    const char *life = cJSON_IsObject(stats) ? "alive" : "silent";
-    writer_text(w, "life", daemon->left_s < 0 ? "dead" : life);
-    writer_decimal(w, "age_s", age_of(daemon, stats, lease_s), 1);
+    if (number_of(stats, "lease_s") > 0)
+        lease_s = number_of(stats, "lease_s");
+    double age_s = age_of(daemon, stats, lease_s);
+    writer_text(w, "life", life_of(daemon, stats, age_s, lease_s));
+    writer_decimal(w, "age_s", age_s, 1);
     put_stats(w, stats);
     writer_close(w, '}');
     cJSON_Delete(stats);

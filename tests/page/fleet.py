@@ -46,6 +46,7 @@ class Fleet:
             "version": HOSTILE, "state": "<b>x</b>", "engine": ["x"], "up_s": -1, "jobs_s": 1e308,
             "pixels_s": "7", "in_flight": {}, "blocked": {"by": "<i>", "for_s": 99, "why": "</td>" + HOSTILE},
             "devices": [{"name": HOSTILE}, 7, {"name": {}}]}))
+        self.put("late", json.dumps({"version": "0.2.0", "lease_s": 60, "state": "running"}))
         self.put("none", None)
         self.put("nojson", "{\"version\":")
         self.put("huge", json.dumps({"version": "x" * 100000}))
@@ -58,22 +59,23 @@ class Fleet:
         """Each daemon has a row; the dead one, the silent ones and the blocked ones come first."""
         self.put_all()
         self.check.browser.open(self.check.address + "fleet")
-        shown = wait_until("eleven daemons", lambda: (
-            lambda now: len(now["rows"]) == 11 and now)(self.shown()))
+        shown = wait_until("twelve daemons", lambda: (
+            lambda now: len(now["rows"]) == 12 and now)(self.shown()))
         rows = {row[0].split(":")[0].split("<")[0]: row for row in shown["rows"]}
         assert shown["rows"][0][0].startswith("lost:"), shown["rows"][0]
         assert shown["rows"][0][1] == "dead" and "name has expired" in shown["rows"][0][0]
         assert int(shown["rows"][0][11].split()[0]) >= 1, shown["rows"][0]
         for name in ("none", "nojson", "huge", "list", "deep", "mojibake"):
             assert rows[name][1] == "silent", rows[name]
+        assert rows["late"][1] == "late", rows["late"]
         assert rows["short"][1] == "short of pinned", rows["short"]
         assert "For 1 min 15 s: a job waits for 300.0 MB of pinned memory. Raise pinned_bytes" in \
             rows["short"][0], rows["short"]
         assert rows["idle"][1:11] == ["running", "0.2.0", "8 devices, cuda:0 to cuda:7", "1,235", "5,000",
                                       "3", "123k", "7", "1", "1 d 1 h"], rows["idle"]
         tiles = {name: (value, more) for name, value, more in shown["tiles"]}
-        assert tiles["Daemons"] == ("10 alive", "1 dead"), tiles
-        assert shown["state"] == "9 in trouble", shown["state"]
+        assert tiles["Daemons"] == ("11 alive", "1 dead"), tiles
+        assert shown["state"] == "10 in trouble", shown["state"]
         own = next(row for row in shown["rows"] if row[1] == "running" and "cpu, 1 workers" in row[3])
         assert own[2] == "0.2.0" and own[7] == self.done(), own
 
@@ -106,7 +108,7 @@ class Fleet:
         for i in range(1200):
             self.put(f"many{i:04d}", json.dumps({"state": "running", "version": "0.2.0", "jobs_s": 1}))
         fleet = wait_until("many daemons", lambda: (
-            lambda now: now["names"] >= 1211 and now)(self.check.ask("fleet.json")))
+            lambda now: now["names"] >= 1212 and now)(self.check.ask("fleet.json")))
         assert fleet["pages"] == 13 and len(fleet["daemons"]) == 100, fleet["pages"]
         assert [one["name"] for one in fleet["daemons"]] == sorted(one["name"] for one in fleet["daemons"])
         self.check.browser.open(self.check.address + "fleet?page=3")

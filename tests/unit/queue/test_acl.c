@@ -86,6 +86,7 @@ static const struct script_case {
     {SCRIPT_ID_CANCEL, "t:jobs t:cancel t:woken t:waits:u t:result:u", "u"},
     {SCRIPT_ID_REVIVE, "t:dead t:jobs", "d1 1"},
     {SCRIPT_ID_FORGET, "t:results:stream", ""},
+    {SCRIPT_ID_FLEET, "t:inst", "0 100 2048 9000"},
 };
 
 /* Patterns that together permit every key; one of them is left out. */
