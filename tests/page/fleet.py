@@ -76,7 +76,7 @@ class Fleet:
         tiles = {name: (value, more) for name, value, more in shown["tiles"]}
         assert tiles["Daemons"] == ("11 alive", "1 dead"), tiles
         assert shown["state"] == "10 in trouble", shown["state"]
-        own = next(row for row in shown["rows"] if row[1] == "running" and "cpu, 1 workers" in row[3])
+        own = next(row for row in shown["rows"] if row[1] == "running" and "cpu, 1 worker" == row[3])
         assert own[2] == "0.2.0" and own[7] == self.done(), own
 
     def done(self):
