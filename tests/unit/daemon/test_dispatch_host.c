@@ -54,8 +54,7 @@ struct load {
     struct dispatch_charge charge;
     unsigned place;
     uint64_t heap_bytes;    /* if a core decodes it */
-    double fetched_ns, left_ns; /* left: of its time alone on the card */
-    double demand;              /* the part of the card that it uses at full speed */
+    double fetched_ns;
     double decode_ns, rest_ns;  /* of workers */
 };
 
@@ -83,6 +82,16 @@ struct split {
     double part[DISPATCH_KINDS][PLACES];
 };
 
+/* The jobs that a card runs. */
+struct running {
+    struct load *images[JOBS_MAX];
+    double left_ns[JOBS_MAX]; /* at at_ns, of its time alone on the card */
+    double demand[JOBS_MAX];  /* the part of the card that it uses at full speed */
+    size_t count, pngs;
+    double share, at_ns; /* share_of_card; from at_ns on */
+    double ends_ns;      /* when the next one ends */
+};
+
 struct simulation {
     const struct host *host;
     const struct split *split; /* NULL: the dispatcher decides */
@@ -90,12 +99,12 @@ struct simulation {
     double credit[DISPATCH_KINDS][PLACES];
     struct load images[JOBS_MAX];
     size_t fetched, in_flight, on_cards, done;
-    struct line admission, tasks[TASKS], waiting[2], running[2];
+    struct line admission, tasks[TASKS], waiting[2];
+    struct running running[2];
     uint64_t heap_bytes;
     struct worker workers[64];
     struct ended_task ended[3 * JOBS_MAX]; /* on the way to the loop: those of first_ended to */
     size_t first_ended, all_ended;         /* all_ended */
-    double share[2]; /* share_of_card, for the current step */
     double now_ns, longest_ns;
     size_t placed[DISPATCH_KINDS][PLACES];
 };
@@ -143,25 +152,44 @@ static bool is_stalled(const struct simulation *s, unsigned card)
 /* The part of the card that each job may use: all get the same, unless they need less. */
 static double share_of_card(const struct simulation *s, unsigned card)
 {
-    const struct line *running = &s->running[card];
-    double share = 0, before = -1;
-    for (int rounds = 0; rounds < 3 && share != before; rounds++) {
+    const struct running *running = &s->running[card];
+    double share = 1 / fmax(1, (double)running->count), before = -1;
+    for (int rounds = 0; rounds < 2 && share != before; rounds++) {
         double used = 0, others = 0;
         before = share;
-        for (size_t i = running->first; i < running->end; i++) {
-            double needs = running->images[i]->demand;
+        for (size_t i = 0; i < running->count; i++) {
+            double needs = running->demand[i];
             used += needs <= share ? needs : 0;
-            others += needs > share;
+            others += needs <= share ? 0 : 1;
         }
         share = others > 0 ? (1 - used) / others : 1;
     }
     return is_stalled(s, card) ? 0 : share;
 }
 
-/* 1: as fast as alone. */
-static double speed(double share, const struct load *load)
+/* Moves the jobs of the card on to this time. Call it before they change. */
+static void move_on(struct simulation *s, unsigned card)
 {
-    return load->demand <= share ? 1 : share / load->demand;
+    struct running *running = &s->running[card];
+    double ns = s->now_ns - running->at_ns, share = running->share;
+    for (size_t i = 0; i < running->count; i++) {
+        double needs = running->demand[i];
+        running->left_ns[i] -= ns * (needs > share ? share / needs : 1);
+    }
+    running->at_ns = s->now_ns;
+}
+
+/* Call it after they have changed. */
+static void share_card(struct simulation *s, unsigned card)
+{
+    struct running *running = &s->running[card];
+    double share = running->share = share_of_card(s, card), least = NEVER_NS;
+    for (size_t i = 0; i < running->count; i++) {
+        double needs = running->demand[i];
+        double ns = running->left_ns[i] * (needs > share ? needs : share);
+        least = ns < least ? ns : least;
+    }
+    running->ends_ns = share > 0 ? s->now_ns + least / share : NEVER_NS;
 }
 
 static uint64_t clock_of(const struct simulation *s)
@@ -171,19 +199,23 @@ static uint64_t clock_of(const struct simulation *s)
 
 static void start_load(struct simulation *s, unsigned card, struct load *load)
 {
-    load->left_ns = alone_ns(s->host, card, load);
-    load->demand = work_ns(s->host, card, load) / load->left_ns;
-    push(&s->running[card], load);
+    struct running *running = &s->running[card];
+    size_t i = running->count++;
+    running->images[i] = load;
+    running->left_ns[i] = alone_ns(s->host, card, load);
+    running->demand[i] = work_ns(s->host, card, load) / running->left_ns[i];
+    running->pngs += load->kind == DISPATCH_PNG;
 }
 
 /* A card runs many progressive JPEGs at once, but only some PNGs. */
 static void start_long(struct simulation *s, unsigned card)
 {
-    unsigned running = 0;
-    for (size_t i = s->running[card].first; i < s->running[card].end; i++)
-        running += s->running[card].images[i]->kind == DISPATCH_PNG;
-    for (struct load *load; running < LONG_STREAMS && (load = pop(&s->waiting[card])); running++)
+    while (s->running[card].pngs < LONG_STREAMS) {
+        struct load *load = pop(&s->waiting[card]);
+        if (!load)
+            return;
         start_load(s, card, load);
+    }
 }
 
 static void choose(struct simulation *s, struct load *load)
@@ -225,12 +257,13 @@ static void begin(struct simulation *s, struct load *load)
     dispatch_start(&s->dispatch, &load->charge, clock_of(s));
     s->on_cards++;
     assert_true(s->split || s->on_cards <= INFLIGHT_DEVICE_MAX * s->host->cards + base(s));
-    if (load->kind != DISPATCH_PNG) {
+    move_on(s, load->place);
+    if (load->kind == DISPATCH_PNG)
+        push(&s->waiting[load->place], load);
+    else
         start_load(s, load->place, load);
-        return;
-    }
-    push(&s->waiting[load->place], load);
     start_long(s, load->place);
+    share_card(s, load->place);
 }
 
 /* As admission.c: no job overtakes one that waits for memory. */
@@ -303,7 +336,6 @@ static void start_tasks(struct simulation *s)
     }
 }
 
-/* Sets the shares of the cards for the step until then. */
 static double next_change_ns(struct simulation *s)
 {
     double next = (floor(s->now_ns / TICK_NS) + 1) * TICK_NS;
@@ -314,45 +346,44 @@ static double next_change_ns(struct simulation *s)
             next = fmin(next, s->workers[w].ends_ns);
     for (unsigned c = 0; c < s->host->cards; c++) {
         const struct card *card = &s->host->card[c];
-        double share = s->share[c] = share_of_card(s, c), least = NEVER_NS;
+        next = fmin(next, s->running[c].ends_ns);
         if (s->now_ns < card->stalls_ns)
             next = fmin(next, card->stalls_ns);
         else if (s->now_ns < card->continues_ns)
             next = fmin(next, card->continues_ns);
-        for (size_t i = s->running[c].first; i < s->running[c].end && share > 0; i++) {
-            const struct load *load = s->running[c].images[i];
-            double needs = load->left_ns * (load->demand > share ? load->demand : share);
-            least = needs < least ? needs : least;
-        }
-        next = fmin(next, s->now_ns + least / share);
     }
     return next;
 }
 
-/* Moves the jobs on the card on by this time. */
-static void run_card(struct simulation *s, unsigned card, double ns)
-{
-    struct line *running = &s->running[card];
-    for (size_t i = running->first; i < running->end; i++)
-        running->images[i]->left_ns -= ns * speed(s->share[card], running->images[i]);
-}
-
 static void end_on_card(struct simulation *s, unsigned card)
 {
-    struct line *running = &s->running[card];
+    struct running *running = &s->running[card];
     size_t left = 0;
-    for (size_t i = 0; i < running->end; i++) {
+    move_on(s, card);
+    for (size_t i = 0; i < running->count; i++) {
         struct load *load = running->images[i];
-        if (load->left_ns > 1) {
-            running->images[left++] = load;
+        if (running->left_ns[i] > 1) {
+            running->images[left] = load;
+            running->left_ns[left] = running->left_ns[i];
+            running->demand[left++] = running->demand[i];
             continue;
         }
         dispatch_return(&s->dispatch, &load->charge);
+        running->pngs -= load->kind == DISPATCH_PNG;
         s->on_cards--;
         push(&s->tasks[TASK_WRITE], load);
     }
-    running->end = left;
+    running->count = left;
     start_long(s, card);
+    share_card(s, card);
+}
+
+/* Whether something ends there, or the card stalls or continues. */
+static bool card_changes(const struct simulation *s, unsigned card)
+{
+    const struct card *c = &s->host->card[card];
+    return s->now_ns >= s->running[card].ends_ns || s->now_ns == c->stalls_ns ||
+           s->now_ns == c->continues_ns;
 }
 
 static void fill(struct simulation *s)
@@ -393,16 +424,17 @@ static double simulate(const struct host *host, const struct split *split, doubl
     fill(s);
     dispatch_open(&s->dispatch, host->workers, host->heap_bytes > 0 ? host->heap_bytes : 64 * GIB,
                   host->cards, rooms);
+    for (unsigned c = 0; c < host->cards; c++)
+        share_card(s, c);
     while (s->done < jobs_of(host) && s->now_ns < most_s * 1e9) {
         fetch(s);
         start_tasks(s);
         double next = next_change_ns(s);
         assert_true(next < 1000e9); /* else a job waits forever */
-        for (unsigned c = 0; c < host->cards; c++)
-            run_card(s, c, next - s->now_ns);
         s->now_ns = next;
         for (unsigned c = 0; c < host->cards; c++)
-            end_on_card(s, c);
+            if (card_changes(s, c))
+                end_on_card(s, c);
         for (unsigned w = 0; w < host->workers; w++)
             if (s->workers[w].load && s->workers[w].ends_ns <= next)
                 end_task(s, &s->workers[w]);
@@ -416,7 +448,7 @@ static double simulate(const struct host *host, const struct split *split, doubl
 
 /* ---- the best fixed split ------------------------------------------------------------------- */
 
-static const double parts[] = {0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
+static const double parts[] = {0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1};
 
 static bool has(const struct host *host, int kind)
 {
