@@ -295,14 +295,6 @@ uint32_t workers_spare(struct workers *workers)
     return spare;
 }
 
-bool workers_are_busy(struct workers *workers)
-{
-    pthread_mutex_lock(&workers->lock);
-    bool busy = count_waiting(workers) > count_ready(workers);
-    pthread_mutex_unlock(&workers->lock);
-    return busy;
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     workers_collect(timer->data);

@@ -102,8 +102,6 @@ struct workers_usage workers_usage(struct workers *workers);
 /* The number of threads that stay idle when each waiting task has got one; a thread that pauses
  * does not count. Any thread. */
 uint32_t workers_spare(struct workers *workers);
-/* Whether more tasks wait than threads are idle that do not pause. Any thread. */
-bool workers_are_busy(struct workers *workers);
 
 /* Waits until all threads have ended all tasks, also those that wait, and have stopped; except
  * threads that were given up. Then run the loop once more to close the handles, and call
