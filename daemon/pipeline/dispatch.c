@@ -22,9 +22,10 @@
 
 /* PNGs on a device: one for each of its streams for long files, and some that wait for a stream. */
 #define PNGS_MOST (LONG_STREAMS + 16)
-/* A PNG of more pixels, and fewer bytes per pixel, is large and drawn. */
-#define DRAWN_PIXELS (4u * 1000 * 1000)
+/* A PNG of fewer bytes per pixel is drawn, or as smooth as one. Smaller ones keep the device busy
+ * if there are many, and do not wait long for it. */
 #define DRAWN_BYTES  0.5
+#define DRAWN_PIXELS (8u * 1000 * 1000)
 #define STALL_NS     (NS_PER_S / 50)
 
 /* A core takes 10 ns for a sequential JPEG. An H200 takes 15 for the others, and 30 if it has many.

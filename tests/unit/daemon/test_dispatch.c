@@ -111,7 +111,7 @@ TEST(few_long_files_go_to_the_cores)
 {
     struct dispatch_request drawn = png, sequential = photograph, other = png;
     struct dispatch_charge charges[24];
-    drawn.file_bytes /= 10;
+    drawn.pixels = 12000000;
     other.kind = DISPATCH_OTHER;
     open_alone(1, GIB);
     for (size_t i = 0; i < COUNT_OF(charges); i++) {
@@ -119,7 +119,13 @@ TEST(few_long_files_go_to_the_cores)
         assert_int_equal(charges[i].on_device, i == 5 || i > 16);
     }
     struct dispatch_charge charge = sent_at(drawn, NS_PER_S);
+    assert_true(charge.on_device); /* it has two thirds of a byte per pixel */
+    drawn.file_bytes /= 2;
+    dispatch_choose(&alone, &drawn, NS_PER_S, &charge);
     assert_false(charge.on_device);
+    drawn.pixels = 8000000;
+    dispatch_choose(&alone, &drawn, NS_PER_S, &charge);
+    assert_true(charge.on_device);
     dispatch_end(&alone, &charge);
     for (size_t i = 0; i < COUNT_OF(charges); i++) {
         dispatch_end(&alone, &charges[i]);
