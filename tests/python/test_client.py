@@ -1,5 +1,6 @@
 """The client with threads of the Python package, with real daemons and real Redis servers."""
 import collections
+import concurrent.futures
 import datetime
 import os
 import threading
@@ -153,6 +154,13 @@ def test_map():
         equal(sorted(r.status for r in mixed), ["done", "failed"])
         equal(states[-1], (2, 1, 1))
         equal(list(client.map([])), [])
+        # Bytes of jobs whose results nobody awaited are deleted.
+        for result in client.map((Job(Upload(rig.png()), Download()) for _ in range(60))):
+            break
+        late = Job(Upload(rig.png()), Download(), not_before="+0.5", id="late")
+        raises(concurrent.futures.TimeoutError, lambda: client.run(late, timeout=0.1))
+        assert client.run(late, timeout=rig.LIMIT_S).outputs[0].data
+        rig.until(lambda: len(connect(world.redis).keys("gpuimgd:img:*")) <= 2)
         handles = client.submit_many(small(300))
         all_once(client.results(handles, timeout=rig.LIMIT_S), 300)
         raises(DuplicateId, lambda: client.submit_many([Job("a.png", ops=["otsu"], id="x")] * 2))

@@ -183,8 +183,8 @@ class AsyncClient:
             yield await (await held.next(timeout))
 
     def forget(self, handles: Iterable[Handle]) -> None:
-        """Drops the results of these jobs when they come. The jobs go on."""
-        self._core.forget_handles((handle.shard, handle.id, handle) for handle in handles)
+        """Nobody wants the results of these jobs. The jobs go on; then their bytes are deleted."""
+        self._core.forget((handle.shard, handle.id, handle) for handle in handles)
 
     async def cancel(self, job: Union[str, Handle]) -> Optional[Result]:
         """Cancels all jobs with this id that were sent before. See Client.cancel."""

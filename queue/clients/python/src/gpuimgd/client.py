@@ -173,8 +173,8 @@ class Client:
             yield held.next(timeout).result()
 
     def forget(self, handles: Iterable[Handle]) -> None:
-        """Drops the results of these jobs when they come. The jobs go on."""
-        self._core.forget_handles((handle.shard, handle.id, handle) for handle in handles)
+        """Nobody wants the results of these jobs. The jobs go on; then their bytes are deleted."""
+        self._core.forget((handle.shard, handle.id, handle) for handle in handles)
 
     def cancel(self, job: Union[str, Handle]) -> Optional[Result]:
         """Cancels all jobs with this id that were sent before. Returns the kept result of the id, if

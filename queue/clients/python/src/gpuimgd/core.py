@@ -111,6 +111,7 @@ class Push:
         self.is_own_id = False  # the client chose the id
         self.unique = False
         self.repeated = False
+        self.is_forgotten = False  # nobody wants the result; only its keys must go
         self.retry_dead = 0
 
     def commands(self, data_ttl_s: int) -> List[Tuple[Any, ...]]:
@@ -252,7 +253,8 @@ class Core:
         return f"{shard.ns}:jobs:{priority}"
 
     def _encoder(self, push: Push) -> Encoder:
-        prefix = f"{push.shard.ns}:img:{self.name}:{uuid.uuid4().hex}"
+        # The same keys if a job is submitted again whose result came too late for its caller.
+        prefix = f"{push.shard.ns}:img:{self.name}:{push.id}"
         keys: Dict[int, str] = {}
 
         def upload(data: bytes) -> str:
@@ -274,23 +276,28 @@ class Core:
                 raise ClientClosed("the client is closed")
             ids = set()
             for push in pushes:
-                if push.id in push.shard.pending or push.id in ids:
+                known = push.shard.pending.get(push.id)
+                if push.id in ids or (known and not known.is_forgotten):
                     raise DuplicateId(f"a job with the id {push.id!r} has not ended yet")
                 ids.add(push.id)
             for push in pushes:
                 push.shard.pending[push.id] = push
 
-    def forget(self, pushes: Iterable[Push]) -> None:
-        """Drops the results of these jobs when they come."""
+    def _remove(self, pushes: Iterable[Push]) -> None:
         with self.lock:
             for push in pushes:
                 if push.shard.pending.get(push.id) is push:
                     del push.shard.pending[push.id]
 
-    def forget_handles(self, handles: Iterable[Tuple[int, str, object]]) -> None:
-        """The same, by shard, id and handle."""
-        found = [(self.shards[shard].pending.get(id), handle) for shard, id, handle in handles]
-        self.forget([push for push, handle in found if push and push.handle is handle])
+    def forget(self, handles: Iterable[Tuple[int, str, object]]) -> None:
+        """Nobody wants the results of these jobs, given by shard, id and handle. When they come, the
+        keys of the jobs are deleted."""
+        with self.lock:
+            for shard, id, handle in handles:
+                push = self.shards[shard].pending.get(id)
+                if push and push.handle is handle:
+                    push.is_forgotten, push.unique, push.retry_dead = True, False, 0
+                    push.uploads = dict.fromkeys(push.uploads, b"")
 
     def push(self, pushes: Sequence[Push]) -> Flow:
         """Sends jobs, which are registered. If Redis does not reply, they are sent again: a second
@@ -303,7 +310,7 @@ class Core:
                 for piece in _pieces(own):
                     yield from self._send(shard, piece, self.retry_s)
         except BaseException:
-            self.forget(pushes)
+            self._remove(pushes)
             raise
 
     def _send(self, shard: Shard, pushes: Sequence[Push], limit_s: float,
@@ -366,7 +373,7 @@ class Core:
                 again.append(push)
             elif push:
                 data = yield from self._fetch(shard, push)
-                self.forget([push])
+                self._remove([push])
                 push.finish(raw, data)
                 done += _remains(push)
             done.append(("LREM", shard.replies, -1, text))
@@ -387,7 +394,7 @@ class Core:
         return raw, shard.pending.get(raw["id"])
 
     def _fetch(self, shard: Shard, push: Push) -> Flow:
-        if not push.downloads:
+        if not push.downloads or push.is_forgotten:
             return {}
         commands = [("GET", key) for key in push.downloads]
         replies = yield from persist(Pipe(shard, commands), math.inf)
