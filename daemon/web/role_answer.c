@@ -75,6 +75,16 @@ static bool take_member(const struct answer *answer, const char *name, char *wor
     return take_word(word, size, text, length);
 }
 
+/* Letters alone: the text goes into logs and results, and a server could repeat a secret. */
+static bool take_code(const struct answer *answer, const char *name, char *code, size_t size)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    bool good = take_member(answer, name, code, size) && code[strspn(code, letters)] == '\0';
+    if (!good)
+        *code = '\0';
+    return good;
+}
+
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 /* "2026-01-31T23:59:59Z", perhaps with a fraction of a second. */
@@ -97,7 +107,8 @@ static bool take_keys(const struct answer *answer, struct aws_keys *keys, double
     const char *token_name = answer->json ? "Token" : "SessionToken";
     if (answer->json && take_member(answer, "Code", code, sizeof code) &&
         strcmp(code, "Success") != 0)
-        return error_refuse(error, "has the code %s", code);
+        return error_refuse(error, "has the code %s",
+                            take_code(answer, "Code", code, sizeof code) ? code : "of an error");
     if (!take_member(answer, "AccessKeyId", keys->id, sizeof keys->id) ||
         !take_member(answer, "SecretAccessKey", keys->secret, sizeof keys->secret))
         return error_refuse(error, "has no AccessKeyId and SecretAccessKey");
@@ -150,8 +161,8 @@ void role_answer_code(const char *text, size_t length, char *code, size_t size)
     cJSON *json = json_parse(text, length, NULL, &ignored);
     answer.json = cJSON_IsObject(json) ? json : NULL;
     *code = '\0';
-    for (size_t i = 0; i < sizeof members / sizeof *members && !*code; i++)
-        if (!take_member(&answer, members[i], code, size))
-            *code = '\0';
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (take_code(&answer, members[i], code, size))
+            break;
     cJSON_Delete(json);
 }

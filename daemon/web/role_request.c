@@ -115,6 +115,18 @@ static bool is_local(const struct url *url)
     return inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
+/* On ECS, the path of this URL alone protects the keys, so no message shows it. */
+static bool make_secret_url(struct url *url, const char *base, const char *path, const char *source,
+                            struct error *error)
+{
+    struct error fault = {0};
+    return make_url(url, base, path, source, &fault) ||
+           error_refuse(error,
+                        "needs a URL of at most %d bytes in %s, as jobs have it; the value may be "
+                        "a secret and is not shown",
+                        JOB_URL_BYTES_MAX, source);
+}
+
 static bool make_container_url(struct url *url, struct error *error)
 {
     static const char relative[] = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
@@ -124,9 +136,9 @@ static bool make_container_url(struct url *url, struct error *error)
         return error_refuse(error, "needs %s or %s, which are not set in the environment", relative,
                             full);
     if (path)
-        return *path == '/' ? make_url(url, "http://169.254.170.2", path, relative, error)
+        return *path == '/' ? make_secret_url(url, "http://169.254.170.2", path, relative, error)
                             : error_refuse(error, "needs a %s that begins with /", relative);
-    if (!make_url(url, whole, "", full, error))
+    if (!make_secret_url(url, whole, "", full, error))
         return false;
     return url_is_https(url) || is_local(url) ||
            error_refuse(error, "needs https, or an address of this host, in %s", full);

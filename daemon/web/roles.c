@@ -24,6 +24,13 @@
 /* S3 refuses signatures of a host whose clock is wrong by 15 minutes. */
 #define SKEW_S_MAX 300.0
 
+/* The two arguments of a %.*s: scheme, host and port of a URL, cut so that a reason fits into a
+ * message with them. */
+#define ORIGIN_SHOWN_BYTES 100
+#define ORIGIN_SHOWN(url)                                                                          \
+    (int)((url)->origin_bytes < ORIGIN_SHOWN_BYTES ? (url)->origin_bytes : ORIGIN_SHOWN_BYTES),    \
+        (url)->text
+
 enum role_state {
     ROLE_UNUSED,
     ROLE_ASKING, /* a request runs */
@@ -214,11 +221,12 @@ static void fail(struct role *role)
     rest(role, wait_s);
 }
 
-/* "the role instance gets no keys: URL: REASON; HINT" */
+/* "the role instance gets no keys: http://169.254.169.254: REASON; HINT". Jobs' results have this
+ * text, and the path of a container's URL is a secret. */
 static bool refuse(struct role *role, const char *reason, const char *hint)
 {
     return error_refuse(&role->error, "the role %s gets no keys: %.*s: %.120s%s%s",
-                        aws_role_name(role->kind), URL_SHOWN(&role->request.url), reason,
+                        aws_role_name(role->kind), ORIGIN_SHOWN(&role->request.url), reason,
                         *hint ? "; " : "", hint);
 }
 
@@ -260,7 +268,7 @@ static void check_clock(struct role *role)
         log_warning("the clock of this host is %.0f s %s that of %.*s; servers of S3 refuse "
                     "signatures that are wrong by 15 minutes",
                     fabs(ahead_s), ahead_s > 0 ? "ahead of" : "behind",
-                    URL_SHOWN(&role->request.url));
+                    ORIGIN_SHOWN(&role->request.url));
     role->said_skew = fabs(ahead_s) > SKEW_S_MAX;
 }
 

@@ -7,7 +7,7 @@ credentials give keys, and S3 accepts only signatures with keys that were given 
 
     /latest/...        instance metadata
     /sts               STS: AssumeRoleWithWebIdentity
-    /container         credentials of a container
+    /container/PATH    credentials of a container
     /BUCKET/KEY        GET and PUT of an object
     /control           PUT: JSON that changes `state`
     /count/NAME        GET: how often it has been counted
@@ -170,7 +170,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.fault("instance") or self.metadata(path[len("/latest/"):])
         if path == "/sts":
             return self.fault("web-identity") or self.sts(body)
-        if path == "/container":
+        if path.startswith("/container/"):
             return self.fault("container") or self.container()
         return self.s3(path, body)
 

@@ -130,6 +130,26 @@ TEST(test_web_identity, CLEARED)
     check_refused(AWS_ROLE_WEB_IDENTITY, "No such file");
 }
 
+/* On ECS, the path alone protects the keys. */
+static void hide_urls_of_containers(void)
+{
+    static const char full[] = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+    static const char relative[] = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
+    static const char *const urls[] = {"ftp://h/private",     "http://u:private@h/",
+                                       "https://h/private#a", "https://h/ private",
+                                       "http://h/private/%",  "private"};
+    static const char *const paths[] = {"/private#a", "/private\n", "/private/%2", "private"};
+    for (size_t i = 0; i < COUNT_OF(urls) + COUNT_OF(paths); i++) {
+        struct error error = {0};
+        bool is_url = i < COUNT_OF(urls);
+        setenv(is_url ? full : relative, is_url ? urls[i] : paths[i - COUNT_OF(urls)], 1);
+        assert_false(role_check(AWS_ROLE_CONTAINER, "eu", &error));
+        if (strstr(error.text, "private") || !strstr(error.text, is_url ? full : relative))
+            fail_msg("%s", error.text);
+    }
+    unsetenv(relative);
+}
+
 TEST(test_container, CLEARED)
 {
     need_libcurl();
@@ -156,6 +176,7 @@ TEST(test_container, CLEARED)
         setenv(full, bad[i], 1);
         check_refused(AWS_ROLE_CONTAINER, "needs https, or an address of this host");
     }
+    hide_urls_of_containers();
     setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "v2", 1);
     check_refused(AWS_ROLE_CONTAINER, "that begins with /");
     setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/1-2", 1);
@@ -223,6 +244,7 @@ TEST(test_no_keys)
         {"{" KEYS ",\"Expiration\":\"2001-09-09\"}", "has no Expiration"},
         {"{" KEYS ",\"Expiration\":\"2001-09-09T01:46:40+00:00\"}", "has no Expiration"},
         {"{\"Code\":\"AssumeRoleUnauthorizedAccess\"}", "the code AssumeRoleUnauthorizedAccess"},
+        {"{\"Code\":\"/v2/1\"," KEYS "," ENDS "}", "has the code of an error"},
         {"<Credentials></Credentials>", "has no AccessKeyId"},
         {"<Credentials><AccessKeyId>A", "neither JSON nor XML"},
         {"<Credentials><AccessKeyId>A<SecretAccessKey>S</Credentials>", "has no AccessKeyId"},
@@ -279,6 +301,8 @@ TEST(test_codes)
         {"<E><Error><Type>Sender</Type><Code>AccessDenied</Code></Error></E>", "AccessDenied"},
         {"{\"code\":\"InvalidToken\",\"message\":\"no\"}", "InvalidToken"},
         {"{\"Code\":\"a\\u001b[1m\"}", ""},
+        {"{\"code\":\"/v2/credentials/1-2\",\"message\":\"no\"}", "no"},
+        {"<Code>5f1c3b1e-0000</Code>", ""},
         {"<Code></Code>", ""},
         {"<Code>", ""},
         {"", ""},
