@@ -344,6 +344,19 @@ bool transfer_waits_for_keys(struct transfer *transfer)
            roles_keys(transfer->rules->roles, prefix->role, &keys, &ignored) == ROLES_AWAITED;
 }
 
+/* The reason of the role is never cut for the URL. */
+static bool refuse_unsigned(struct transfer *transfer, const char *reason)
+{
+    static const char text[] = "\"\" is not signed: ";
+    const size_t room = ERROR_TEXT_MAX - sizeof text, used = strlen(reason);
+    size_t shown = transfer->url.base_bytes;
+    shown = shown < URL_SHOWN_BYTES ? shown : URL_SHOWN_BYTES;
+    if (shown + used > room)
+        shown = used < room ? room - used : 0;
+    return error_fail(&transfer->error, retryable_error(transfer), "\"%.*s\" is not signed: %s",
+                      (int)shown, transfer->url.text, reason);
+}
+
 /* Finds the keys that sign the request. false: there are none, and transfer->error is set. */
 static bool find_keys(struct transfer *transfer, const struct prefix *prefix,
                       const struct aws_keys **keys)
@@ -355,8 +368,7 @@ static bool find_keys(struct transfer *transfer, const struct prefix *prefix,
     if (prefix->role == AWS_ROLE_NONE ||
         roles_keys(transfer->rules->roles, prefix->role, keys, &fault) == ROLES_READY)
         return true;
-    return error_fail(&transfer->error, retryable_error(transfer), "\"%.*s\" is not signed: %s",
-                      URL_SHOWN(&transfer->url), fault.text);
+    return refuse_unsigned(transfer, fault.text);
 }
 
 bool transfer_prepare(struct transfer *transfer)

@@ -694,6 +694,23 @@ TEST(test_role_without_keys, IN_RIG)
     unsetenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
 }
 
+/* The reason is in the message beside a long URL, but no path of the endpoint, which is a secret.
+ */
+TEST(test_reason_of_a_role, IN_RIG)
+{
+    const char *code = "ReasonReasonReasonReasonReason";
+    set("url_prefixes", text_of("%s/file/ aws:eu-west-1:@container", rig.origin));
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", text_of("%s/error/404/%s", rig.origin, code), 1);
+    struct outcome outcome = get(text_of("/file/%0200d", 0));
+    check_error("a long URL", &outcome, STATUS_INPUT_UNREADABLE,
+                text_of("gets no keys: %s: status 404, %s; check the role of the task, or the pod "
+                        "identity association",
+                        rig.origin, code));
+    assert_non_null(strstr(outcome.error.text, rig.prefix));
+    assert_null(strstr(outcome.error.text, "/error"));
+    unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+}
+
 static bool was_signed(const char *request)
 {
     char *head = web_server_head(rig.server, request);
