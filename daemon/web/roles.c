@@ -407,10 +407,17 @@ void roles_use(struct roles *roles, const struct prefix *const first[AWS_ROLE_CO
     }
 }
 
-enum roles_answer roles_keys(const struct roles *roles, enum aws_role kind,
-                             const struct aws_keys **keys, struct error *error)
+/* Whether its keys have ended before its timer has: the timer stands still while the host is
+ * suspended. */
+static bool is_overdue(const struct role *role)
 {
-    const struct role *role = &roles->items[kind];
+    return role->state == ROLE_RESTING && role->failures == 0 && !has_keys(role);
+}
+
+enum roles_answer roles_keys(struct roles *roles, enum aws_role kind, const struct aws_keys **keys,
+                             struct error *error)
+{
+    struct role *role = &roles->items[kind];
     if (has_keys(role)) {
         *keys = &role->keys;
         return ROLES_READY;
@@ -419,6 +426,10 @@ enum roles_answer roles_keys(const struct roles *roles, enum aws_role kind,
         error_refuse(error, "%s", role->error.text);
     else
         error_refuse(error, "the role %s has no keys", aws_role_name(kind));
+    if (is_overdue(role)) {
+        uv_timer_start(&role->timer, on_timer, 0, 0); /* `changed` must not be called from here */
+        return ROLES_AWAITED;
+    }
     return role->state == ROLE_ASKING ? ROLES_AWAITED : ROLES_FAILED;
 }
 

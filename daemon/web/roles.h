@@ -3,7 +3,8 @@
  *
  * A role that url_prefixes names is asked for keys at once, and again 15 minutes before its keys
  * end, or after half of their time if they last less than 30 minutes. If that fails, it is asked
- * again after 1, 2, 4, 8 and then every 10 seconds, and the old keys are used until their end. All
+ * again after 1, 2, 4, 8 and then every 10 seconds, and the old keys are used until their end. If
+ * they have ended while the host was suspended, the next transfer that needs keys asks. All
  * requests run on the loop and end within 5 s; transfers that need keys of a role wait for the
  * first answer (fetcher.c). Loop thread only.
  */
@@ -31,12 +32,12 @@ void roles_use(struct roles *roles, const struct prefix *const first[AWS_ROLE_CO
 
 enum roles_answer {
     ROLES_READY,   /* there are keys */
-    ROLES_AWAITED, /* there are none, and the role is being asked: `changed` will be called */
+    ROLES_AWAITED, /* there are none, and the role is asked: `changed` will be called */
     ROLES_FAILED   /* there are none; the role will be asked again later */
 };
 /* keys: valid until the loop runs again. error: set if there are no keys; it names the server. */
-enum roles_answer roles_keys(const struct roles *roles, enum aws_role role,
-                             const struct aws_keys **keys, struct error *error);
+enum roles_answer roles_keys(struct roles *roles, enum aws_role role, const struct aws_keys **keys,
+                             struct error *error);
 
 /* Ends all requests and closes the timers. Run the loop once more, then call roles_destroy. */
 void roles_stop(struct roles *roles);

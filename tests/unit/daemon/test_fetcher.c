@@ -1,6 +1,8 @@
 /* Tests of downloads and uploads with an HTTP server that is honest or hostile. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/web/fetcher.h"
@@ -23,6 +25,16 @@ static struct {
     struct web_server *server;
     char origin[64], prefix[128];
 } rig;
+
+static time_t suspended_s; /* how long the host was suspended */
+
+/* Replaces that of libc. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int status = (int)syscall(SYS_clock_gettime, clock, now);
+    now->tv_sec += clock == CLOCK_BOOTTIME ? suspended_s : 0;
+    return status;
+}
 
 struct outcome {
     struct transfer *transfer;
@@ -708,6 +720,44 @@ TEST(test_reason_of_a_role, IN_RIG)
                         rig.origin, code));
     assert_non_null(strstr(outcome.error.text, rig.prefix));
     assert_null(strstr(outcome.error.text, "/error"));
+    unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+}
+
+static void store_keys(void)
+{
+    char text[256], end[32];
+    time_t time_s = time(NULL) + 3600;
+    struct tm utc;
+    strftime(end, sizeof end, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time_s, &utc));
+    snprintf(text, sizeof text,
+             "{\"AccessKeyId\":\"ASIA\",\"SecretAccessKey\":\"S\",\"Token\":\"T\","
+             "\"Expiration\":\"%s\"}",
+             end);
+    web_server_put(rig.server, "keys", text, strlen(text));
+}
+
+/* Timers stand still while the host is suspended. */
+TEST(test_role_after_a_suspension, IN_RIG)
+{
+    set("url_prefixes", text_of("%s/file/ aws:eu-west-1:@container", rig.origin));
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", text_of("%s/file/keys", rig.origin), 1);
+    store_keys();
+    free(store("a", 10));
+    create();
+    for (size_t i = 1; i <= 3; i++) {
+        struct outcome outcomes[3] = {0};
+        for (size_t j = 0; j < COUNT_OF(outcomes); j++)
+            start_get(&outcomes[j], url_of("/file/a"));
+        for (size_t j = 0; j < COUNT_OF(outcomes); j++) {
+            run_until(&outcomes[j]);
+            assert_string_equal(outcomes[j].error.text, "");
+            drop(&outcomes[j]);
+        }
+        assert_int_equal(web_server_count(rig.server, "GET /file/keys "), i);
+        suspended_s += 3601;
+    }
+    suspended_s = 0;
+    assert_int_equal(rig.totals.role_errors, 0);
     unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 }
 
