@@ -17,8 +17,8 @@
 #include "gpu/ops/weights_cache.h"
 #include "gpu/plan/op.h"
 
-enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT, FIT_CONTAIN };
-static const char *const fits[] = {"inside", "cover", "exact", "contain", NULL};
+enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT, FIT_CONTAIN, FIT_OUTSIDE };
+static const char *const fits[] = {"inside", "cover", "exact", "contain", "outside", NULL};
 
 enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
 
@@ -52,10 +52,13 @@ static uint64_t part(uint64_t a, uint64_t b, uint64_t c)
     return whole ? whole : 1;
 }
 
-static void fit_inside(const struct params *own, struct geometry *g)
+/* inside, or outside: the source's ratio. */
+static void fit_in_ratio(const struct params *own, struct geometry *g)
 {
     uint64_t width = (uint64_t)own->width, height = (uint64_t)own->height;
-    bool by_width = height == 0 || (width != 0 && width * g->down <= height * g->across);
+    uint64_t across = width * g->down, down = height * g->across;
+    bool by_width =
+        own->fit == FIT_OUTSIDE ? across >= down : height == 0 || (width != 0 && across <= down);
     if (!own->enlarge && (by_width ? width > g->across : height > g->down))
         return;
     g->width = by_width ? width : part(g->across, height, g->down);
@@ -104,8 +107,8 @@ static void fit_cover(const struct params *own, struct geometry *g)
 static struct geometry geometry_of(const struct params *own, uint32_t width, uint32_t height)
 {
     struct geometry g = {.width = width, .height = height, .across = width, .down = height};
-    if (own->fit == FIT_INSIDE || own->fit == FIT_CONTAIN) {
-        fit_inside(own, &g);
+    if (own->fit == FIT_INSIDE || own->fit == FIT_CONTAIN || own->fit == FIT_OUTSIDE) {
+        fit_in_ratio(own, &g);
     } else if (own->fit == FIT_COVER) {
         fit_cover(own, &g);
     } else {
@@ -449,7 +452,7 @@ static const struct op_param resize_params[] = {
      .help = "inside keeps the aspect ratio and fits the result into this size; cover cuts out a "
              "part of the source, by default its centre, in the target's ratio and resizes it; "
              "exact gives exactly this size; contain fits as inside and then pads to exactly this "
-             "size"},
+             "size; outside keeps the aspect ratio and makes no side shorter than this size"},
     {OP_WORD(struct params, gravity), .words = gravities,
      .help = "With `fit` cover: the side or corner of the source where the part is. With `fit` "
              "contain: the place of the resized image in the result. attention, for cover alone, "
@@ -622,7 +625,9 @@ const struct op op_resize = {
                   "is this part in pixels of the source: its start, rounded half up, and the size "
                   "that cover cuts out. exact, without enlarge: each side "
                   "is at most the source's. contain: as inside, but with enlarge by default, and "
-                  "then as `pad` with this size, `gravity` and `color`. Rows are resized "
+                  "then as `pad` with this size, `gravity` and `color`. outside: the smallest size "
+                  "with the source's ratio that covers the given size, each side rounded half up; "
+                  "without enlarge, a smaller source is not changed. Rows are resized "
                   "first and then columns, with a rounding to bytes between them. Columns are "
                   "first if the source (for cover, its part) is more than 100 times as high as "
                   "wide and becomes lower. The pixels equal those of Pillow's `Image.resize` "

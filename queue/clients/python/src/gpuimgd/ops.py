@@ -94,7 +94,7 @@ def resize(
     *,
     width: Optional[int] = None,
     height: Optional[int] = None,
-    fit: Optional[Literal["inside", "cover", "exact", "contain"]] = None,
+    fit: Optional[Literal["inside", "cover", "exact", "contain", "outside"]] = None,
     gravity: Optional[Literal["center", "north", "northeast", "east", "southeast", "south",
         "southwest", "west", "northwest", "attention"]] = None,
     focus: Optional[Sequence[float]] = None,
@@ -107,10 +107,11 @@ def resize(
 
     width: an integer of 1 to 65500. With `fit` inside, `width` or `height` alone is enough.
     height: an integer of 1 to 65500.
-    fit: inside, cover, exact, contain; default: inside. inside keeps the aspect ratio and fits the
-        result into this size; cover cuts out a part of the source, by default its centre, in the
-        target's ratio and resizes it; exact gives exactly this size; contain fits as inside and
-        then pads to exactly this size.
+    fit: inside, cover, exact, contain, outside; default: inside. inside keeps the aspect ratio and
+        fits the result into this size; cover cuts out a part of the source, by default its centre,
+        in the target's ratio and resizes it; exact gives exactly this size; contain fits as inside
+        and then pads to exactly this size; outside keeps the aspect ratio and makes no side shorter
+        than this size.
     gravity: center, north, northeast, east, southeast, south, southwest, west, northwest,
         attention; default: center. With `fit` cover: the side or corner of the source where the
         part is. With `fit` contain: the place of the resized image in the result. attention, for
