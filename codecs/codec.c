@@ -71,11 +71,10 @@ static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct er
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is empty (0 bytes)");
     const char *name = codec_foreign_name(bytes, length);
     if (name != NULL)
-        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
-                         "the input is %s; gpuimgd reads %s", name,
-                         format_list(FORMAT_TITLES, 0, "%s", " and ", known));
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is %s; gpuimgd reads %s",
+                         name, format_list(FORMAT_TITLES, FORMATS_READ, "%s", " and ", known));
     return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input's %zu bytes are neither %s",
-                     length, format_list(FORMAT_NOUNS, 0, "%s", " nor ", known));
+                     length, format_list(FORMAT_NOUNS, FORMATS_READ, "%s", " nor ", known));
 }
 
 enum status codec_probe(struct codec_context *context, const uint8_t *bytes, size_t length,

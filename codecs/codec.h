@@ -196,7 +196,8 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings);
 
-/* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. Errors: encode_failed,
+/* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. The format is no tensor.
+ * Errors: encode_failed,
  * out_of_memory, timeout, or the status of flush. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,

@@ -51,7 +51,7 @@ struct codec {
     const char *(*refusal)(bool writes);
     codec_probe_fn *probe;
     codec_decode_fn *decode;
-    codec_encode_fn *encode;
+    codec_encode_fn *encode; /* NULL: the format is a tensor, see tensor.h */
     codec_frame_fn *frame; /* NULL: devices do not decode this format */
     size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);

@@ -42,6 +42,7 @@ static const struct signature signatures[] = {
     MAGIC("a QOI image", 0, "qoif"),
     MAGIC("a PDF document", 0, "%PDF-"),
     MAGIC("a PostScript document", 0, "%!PS"),
+    MAGIC("a NumPy array", 0, "\x93NUMPY"),
     MAGIC("a ZIP archive", 0, "PK\3\4"),
     MAGIC("a gzip archive", 0, "\x1F\x8B\b"),
     MAGIC("a JPEG in base64", 0, "/9j/"),

@@ -90,6 +90,11 @@ const char *format_wrong_suffix(const char *path, const char **near)
     return *near || looks_like_format(suffix) ? dot : NULL;
 }
 
+bool format_is_read(const struct format *format)
+{
+    return format && format->reads;
+}
+
 const char *format_title(const struct format *format)
 {
     return strchr(format->noun, ' ') + 1;
@@ -127,7 +132,8 @@ const char *format_list(enum format_field field, unsigned taking, const char *it
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
         const char *noun = field == FORMAT_TITLES ? format_title(format) : format->noun;
         const char *const one[] = {field == FORMAT_NAMES ? format->name : noun, NULL};
-        if ((format->parameters & taking) == taking)
+        if (taking == FORMATS_READ ? format->reads != NULL
+                                   : (format->parameters & taking) == taking)
             for (const char *const *word = field == FORMAT_SUFFIXES ? format->suffixes : one; *word;
                  word++)
                 words[count++] = *word;

@@ -39,6 +39,28 @@ enum subsampling {
     SUBSAMPLING_440   /* jobs cannot name it: only the self-test writes it */
 };
 
+/* The values of the parameters of tensors, in the order of their words. */
+enum tensor_type { TENSOR_U8, TENSOR_F16, TENSOR_F32 };
+enum tensor_layout { TENSOR_HWC, TENSOR_CHW };
+enum tensor_channels { TENSOR_AS_IMAGE, TENSOR_GRAY, TENSOR_RGB };
+
+/* The size of a number of a type. */
+static inline size_t tensor_number_bytes(int type)
+{
+    return (size_t)1 << type;
+}
+
+/* Bounds of the numbers of normalize. In float32, none of them is 0, infinite or subnormal. */
+#define NORMALIZE_MAX     1e6
+#define NORMALIZE_STD_MIN 1e-6
+
+/* The key `normalize` of a job's output: a value v becomes (v / 255 - mean) / std. */
+struct normalization {
+    bool given;
+    int mean_count, std_count; /* 1: the same number for all channels */
+    double mean[4], std[4];
+};
+
 /* The parameters of all encoders. An encoder reads only its own. */
 struct encoder_settings {
 #define PARAMETER(name, ...) int name;
@@ -53,10 +75,12 @@ struct format {
     bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
     bool alpha;              /* stores an alpha channel */
     bool lossless;           /* decoding restores the encoded pixels */
+    bool tensor;             /* an array of numbers: codecs/tensor.h */
     unsigned side_max;       /* the most pixels per side; 0: SIDE_CEILING */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
     struct encoder_settings defaults; /* of this format; 0: that of encoder_defaults */
-    const char *reads;                /* the variants that the decoder reads, for gpuimgd-job(5) */
+    const char *reads; /* the variants that the decoder reads, for gpuimgd-job(5); NULL: the format
+                          is only written */
 };
 
 enum parameter_kind { PARAMETER_IS_INTEGER, PARAMETER_IS_BOOL, PARAMETER_IS_WORD };
@@ -85,6 +109,8 @@ const struct format *format_of_path(const char *path);
  * *near: the suffix that may be meant, without a dot, or NULL. */
 const char *format_wrong_suffix(const char *path, const char **near);
 
+/* Whether it is a format that is read. Takes NULL. */
+bool format_is_read(const struct format *format);
 const char *format_title(const struct format *format); /* the noun without its article */
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
 /* Writes a value as a job gives it, without quotes ("85", "true", "420"), and returns `text`. */
@@ -104,6 +130,9 @@ enum format_field {
     FORMAT_SUFFIXES, /* jpg, jpeg */
 };
 #define FORMAT_LIST_BYTES 256
+
+/* For format_list, instead of parameters: the formats that are read. */
+#define FORMATS_READ (1u << 31)
 
 /* Writes and returns a list like "jpg, jpeg or png" of the formats whose encoder has all parameters
  * of the set `taking`. item: printf format of a word (".%s"); last: the last separator (" or "). */

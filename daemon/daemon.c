@@ -571,7 +571,7 @@ static void say_formats(void)
 {
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
         const char *reads = codec_refusal(format, false), *writes = codec_refusal(format, true);
-        if (reads || writes)
+        if (format->reads && (reads || writes))
             log_info("no %s %s: %s", format_title(format), reads ? "files" : "outputs",
                      reads ? reads : writes);
     }

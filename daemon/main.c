@@ -127,7 +127,7 @@ static void print_version(void)
     puts("gpuimgd " GPUIMGD_VERSION);
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
         const char *reads = codec_refusal(format, false), *writes = codec_refusal(format, true);
-        if (reads || writes)
+        if (format->reads && (reads || writes))
             printf("no %s %s: %s\n", format_title(format), reads ? "files" : "outputs",
                    reads ? reads : writes);
     }

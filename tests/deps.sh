@@ -154,6 +154,8 @@ else
     want_command inotifywait inotify-tools # of the recipes
     want_command sidekiq ruby-sidekiq
     want_module aiohttp python3-aiohttp
+    want_module numpy python3-numpy
+    want_module PIL python3-pil
 fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')

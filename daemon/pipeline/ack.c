@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/admission.h"
@@ -19,6 +20,17 @@ static const char *codec_name(const struct job_run *run, enum codec_place place)
 {
     return place == CODEC_ON_HOST
                ? "cpu" : engine_name(run->pipeline->parts.engine, run->reserved.device);
+}
+
+static void fill_shape(const struct job_run *run, size_t index, struct result_output *to)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct encoder_settings *settings = &run->job.outputs[index].encoder;
+    if (!output->format->tensor)
+        return;
+    to->dtype = tensor_dtype(settings);
+    tensor_shape(settings, output->width, output->height,
+                 run->plan.variants[output->variant].channels, to->shape);
 }
 
 /* error: the job's. An output that is missing without an error of its own gets it. */
@@ -39,6 +51,7 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
             outputs[i].bytes = output->bytes;
             outputs[i].quality = (uint32_t)output->quality;
             outputs[i].encoder = codec_name(run, output->encoder);
+            fill_shape(run, i, &outputs[i]);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/quality.h"
+#include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/disk.h"
@@ -54,12 +55,39 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
     return codec_encode(tools->codec, &image, &request, sink, &output->error);
 }
 
+/* Bytes of a tensor between two looks at the deadline: a slow disk takes a second. */
+#define TENSOR_PIECE_BYTES (64 * MIB)
+
+/* Writes the header before the tensor, and passes both on. */
+static enum status write_tensor(struct job_run *run, size_t index, struct codec_sink *sink)
+{
+    struct job_run_output *output = &run->outputs[index];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
+    size_t header = tensor_header_bytes(output->format), left = header + variant->tensor_bytes;
+    uint8_t *file = plan_tensor(&run->plan, output->variant, run->reserved.memory.output) - header;
+    static_assert(NPY_HEADER_BYTES <= BUFFER_ALIGN, "a header must have room before its tensor");
+    tensor_write_header(output->format, &run->job.outputs[index].encoder, variant->width,
+                        variant->height, variant->channels, file);
+    for (sink->buffer = file; left > 0; sink->buffer += sink->capacity, left -= sink->capacity) {
+        sink->capacity = left < TENSOR_PIECE_BYTES ? left : TENSOR_PIECE_BYTES;
+        if (clock_now_ns() >= atomic_load(&run->timing.deadline_ns))
+            job_run_set_late(run, &output->error);
+        else if (sink->flush(sink, sink->capacity, &output->error) == STATUS_OK)
+            sink->total += sink->capacity;
+        if (output->error.status != STATUS_OK)
+            break;
+    }
+    return output->error.status;
+}
+
 /* Encodes the variant, or passes on the file that the device has encoded. */
 static enum status write_encoded(struct job_run *run, size_t index, struct codec_sink *sink,
                                  struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
     uint8_t *results = run->reserved.memory.output;
+    if (output->format->tensor)
+        return write_tensor(run, index, sink);
     if (output->encoder == CODEC_ON_HOST) {
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         atomic_store(&run->timing.blind_ns,

@@ -48,6 +48,28 @@ static enum status check_max_bytes(const struct job_run *run, size_t index, stru
                      encoder->max_bytes);
 }
 
+/* Fails if the numbers of a tensor cannot be normalized, or the input's metadata cannot be kept. */
+static enum status check_tensor(const struct job_run *run, size_t index,
+                                const struct format *format, struct error *error)
+{
+    const struct job_output *output = &run->job.outputs[index];
+    char text[40], tensors[FORMAT_LIST_BYTES], url[JOB_URL_BYTES_MAX + 1];
+    const char *name = output_name(run, index, text);
+    if (output->normalize.given && !format->tensor)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.normalize is a key of %s, but \"%.100s\" is written as %s; omit it",
+                         name, format_list(FORMAT_NAMES, TAKES(type), "%s", " and ", tensors),
+                         job_place_name(&output->place, url), format->name);
+    if (output->normalize.given && output->encoder.type == TENSOR_U8)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.normalize makes fractions, but the type is u8; set type to f16 or f32",
+                         name);
+    if (format->tensor && output->metadata & ~(unsigned)METADATA_ICC)
+        return error_set(error, STATUS_BAD_JOB, "%s.metadata: %s keeps no metadata; omit the key",
+                         name, format->noun);
+    return STATUS_OK;
+}
+
 /* Fails if this program cannot write the format, or the output has encoder parameters that the
  * format does not have or that contradict each other. */
 static enum status check_encoder(const struct job_run *run, size_t index,
@@ -62,7 +84,9 @@ static enum status check_encoder(const struct job_run *run, size_t index,
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s is to be %s, but %s",
                          output_name(run, index, text), format->noun, refusal);
     if (wrong == 0)
-        return check_max_bytes(run, index, error);
+        return check_max_bytes(run, index, error) != STATUS_OK
+                   ? error->status
+                   : check_tensor(run, index, format, error);
     int first = __builtin_ctz(wrong);
     return error_set(error, STATUS_BAD_JOB,
                      "%s.%s is a key of %s, but \"%.100s\" is written as %s; omit it",
@@ -232,7 +256,8 @@ static void choose_metadata(struct job_run *run)
         struct job_run_output *output = &run->outputs[i];
         output->in_srgb = op_list_converts_to_srgb(output->ops);
         output->metadata = run->job.outputs[i].metadata;
-        if (output->in_srgb || !is_rgb)
+        const struct format *format = output_format(&run->job.outputs[i], &run->info);
+        if (output->in_srgb || !is_rgb || (format && format->tensor))
             output->metadata &= ~(unsigned)METADATA_ICC;
         is_used |= output->in_srgb || output->metadata & METADATA_ICC;
     }
@@ -261,12 +286,19 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         if (output->format)
             set_defaults(&run->job.outputs[i], output->format);
         const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
+        bool rgb = output->format && encoder->channels == TENSOR_RGB;
         output->variant = count;
         targets[count++] = (struct plan_target){
             .ops = output->ops,
-            .opaque = output->format && !output->format->alpha,
-            .gray = output->format && encoder->subsampling == SUBSAMPLING_GRAY,
+            .opaque = output->format && (!output->format->alpha || rgb),
+            .gray = output->format &&
+                    (encoder->subsampling == SUBSAMPLING_GRAY || encoder->channels == TENSOR_GRAY),
             .no_picture = !output->format,
+            .tensor = {.wanted = output->format && output->format->tensor,
+                       .type = (enum tensor_type)encoder->type,
+                       .layout = (enum tensor_layout)encoder->layout,
+                       .rgb = rgb,
+                       .normalize = &run->job.outputs[i].normalize},
             .side_max = output->format ? output->format->side_max : 0,
             .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,

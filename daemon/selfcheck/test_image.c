@@ -15,7 +15,7 @@
 
 /* The operations of the outputs: one list per output. Every kernel of gpu/ops is used at least
  * once, and a wrong bit in its result changes the output (tests/cuda/test_test_image.c checks
- * this). No output has alpha. */
+ * this). No output has alpha. The last one is a tensor. */
 static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
@@ -29,7 +29,10 @@ static const char chains[] =
     "[{\"op\":\"resize\",\"width\":90,\"height\":160,\"fit\":\"exact\"},\"unsharp\"],"
     "[{\"op\":\"resize\",\"width\":90,\"filter\":\"nearest\"},\"stats\","
     "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"],"
-    "[\"to_srgb\",{\"op\":\"levels\",\"in_black\":128}]]";
+    "[\"to_srgb\",{\"op\":\"levels\",\"in_black\":128}],"
+    "[]]";
+static const struct normalization normalize = {
+    .given = true, .mean_count = 1, .std_count = 1, .mean = {0.5}, .std = {0.3}};
 
 /* An ICC profile for the operation to_srgb: the primaries of Display P3 and a gamma of 2.2. */
 #define TAG(a, b, c, d, at, bytes) a, b, c, d, 0, 0, (at) >> 8, (at) & 255, 0, 0, 0, bytes
@@ -106,6 +109,9 @@ bool test_image_decode(const struct test_image *test, struct codec_context *code
 
 static bool same_pixels(const struct plan *plan, size_t chain, uint8_t *a, uint8_t *b)
 {
+    size_t tensor_bytes = plan->variants[chain].tensor_bytes;
+    if (tensor_bytes > 0)
+        return memcmp(plan_tensor(plan, chain, a), plan_tensor(plan, chain, b), tensor_bytes) == 0;
     struct image one = plan_result(plan, chain, NULL, a);
     struct image other = plan_result(plan, chain, NULL, b);
     for (uint32_t y = 0; y < one.height; y++)
@@ -200,6 +206,9 @@ static bool make_plan(struct test_image *test, struct error *error)
             (struct plan_target){.ops = ops[count], .opaque = true, .overlays = &overlays};
         count++;
     }
+    if (ok)
+        targets[count - 1].tensor = (struct plan_tensor){
+            .wanted = true, .type = TENSOR_F16, .layout = TENSOR_CHW, .normalize = &normalize};
     ok = ok && plan_build(&test->plan, &source, targets, count, &bounds, error) == STATUS_OK;
     while (count > 0)
         op_list_free(ops[--count]);

@@ -100,3 +100,6 @@ void step_rgb(struct chain *chain);
 void step_luma(struct chain *chain);
 /* Converts CMYK to RGB without a profile. */
 void step_product(struct chain *chain);
+/* Appends the pass that makes a tensor of the current image. Nothing may follow it. bad_job: the
+ * normalization is for another number of channels. */
+enum status step_tensor(struct chain *chain, const struct plan_tensor *tensor) MUST_CHECK;

@@ -204,6 +204,15 @@ static void lay_out_encoder(struct plan *plan, size_t v, const struct scratch *s
     add_encoder(plan, v, room);
 }
 
+/* Takes memory for a result, and before a tensor BUFFER_ALIGN bytes for its header. */
+static size_t take_result(size_t *used, const struct plan_variant *variant)
+{
+    if (variant->tensor_bytes == 0)
+        return take(used, image_bytes(variant->width, variant->height, variant->channels));
+    take(used, BUFFER_ALIGN);
+    return take(used, variant->tensor_bytes);
+}
+
 /* Gives the variant's image its place, which is the owner's if variants share it. */
 static void lay_out_result(struct plan *plan, size_t v, const struct scratch *scratch,
                            struct encoder_room *room)
@@ -213,8 +222,7 @@ static void lay_out_result(struct plan *plan, size_t v, const struct scratch *sc
     if (plan_is_encoded(variant))
         lay_out_encoder(plan, v, scratch, room);
     else if (owner == variant)
-        variant->offset = take(&plan->output_bytes, image_bytes(variant->width, variant->height,
-                                                                variant->channels));
+        variant->offset = take_result(&plan->output_bytes, variant);
     else if (owner)
         variant->offset = owner->offset;
 }

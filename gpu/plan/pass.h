@@ -22,6 +22,9 @@
  * stacked pass of the plan processes all of them in one launch. The others are deferred: they do
  * nothing.
  *
+ * The last pass of a chain may make a tensor (gpu/ops/tensor.h). Its result has the shape of an
+ * image, but other bytes: pass.tensor_bytes in C order, without padding.
+ *
  * If the chains of several variants start with the same passes, only the first of these variants
  * runs them (share.c). The others have the same passes, with the same places, but skip them
  * (pass.same). So orientation, for example, is applied once per job.
@@ -155,6 +158,7 @@ struct pass_window {
 struct pass {
     const struct pass_type *type;
     struct pass_shape from, to; /* of the input and of the result */
+    size_t tensor_bytes; /* the result is a tensor of this size, without stride; 0: an image */
     size_t to_bytes; /* of memory for the result, unless it is an output: at least the image's */
     struct pass_window window;
     struct pass_place from_place, to_place, work_place;
@@ -285,6 +289,12 @@ static inline struct image pass_view(uint8_t *pixels, struct pass_shape shape)
     struct image view = {pixels, shape.width, shape.height, shape.channels,
                          image_stride(shape.width, shape.channels)};
     return view;
+}
+
+/* The bytes that the pass writes to its result. */
+static inline size_t pass_written_bytes(const struct pass *pass)
+{
+    return pass->tensor_bytes ? pass->tensor_bytes : pass_shape_bytes(pass->to);
 }
 
 static inline struct pass_window pass_window_whole(struct pass_shape shape)

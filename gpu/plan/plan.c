@@ -162,10 +162,10 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     struct plan_variant *variant = &plan->variants[index];
     /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
      * resize, and the hash. A crop adds none, but it may need a copy, which the next operation
-     * or step_copy adds later; that copy is one of the five of the crop. Four more passes may be
-     * added: orientation, YCbCr or CMYK to RGB or gray, a copy before that, and gray or
-     * flattening. */
-    uint32_t capacity = 4;
+     * or step_copy adds later; that copy is one of the five of the crop. Five more passes may be
+     * added: orientation, YCbCr or CMYK to RGB or gray, a copy before that, gray or flattening, and
+     * a tensor. */
+    uint32_t capacity = 5;
     for (const struct op_item *item = target->ops; item; item = item->next)
         capacity += 5;
     struct pass_shape shape = plan_source_shape(source);
@@ -200,6 +200,10 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
         step_gray(&chain);
     else if (target->opaque && chain.shape.channels == 4)
         step_flatten(&chain);
+    if (target->tensor.wanted)
+        status = step_tensor(&chain, &target->tensor);
+    if (status)
+        return status;
     variant->encoder = choose_encoder(&chain.shape, target);
     if (!target->no_picture && needs_copy(&chain, plan_is_encoded(variant)))
         step_copy(&chain);
@@ -210,6 +214,7 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     variant->channels = chain.shape.channels;
     variant->is_source = pass_writers(chain.passes, chain.count) == 0;
     variant->no_picture = target->no_picture;
+    variant->tensor_bytes = target->tensor.wanted ? chain.passes[chain.count - 1].tensor_bytes : 0;
     variant->x = variant->is_source ? chain.window.x : 0;
     variant->y = variant->is_source ? chain.window.y : 0;
     shrink_passes(variant); /* chain.passes may be freed after this */
@@ -320,10 +325,16 @@ struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input
     assert(variant < plan->variant_count);
     const struct plan_variant *result = &plan->variants[variant];
     struct pass_shape shape = {result->width, result->height, result->channels};
-    assert(!result->no_picture && !plan_is_encoded(result));
+    assert(!result->no_picture && !plan_is_encoded(result) && result->tensor_bytes == 0);
     struct pass_window window = {plan->source.width, plan->source.height, result->x, result->y};
     return result->is_source ? pass_view_window(input, shape, window)
                              : pass_view(output + result->offset, shape);
+}
+
+uint8_t *plan_tensor(const struct plan *plan, size_t variant, uint8_t *output)
+{
+    assert(variant < plan->variant_count && plan->variants[variant].tensor_bytes > 0);
+    return output + plan->variants[variant].offset;
 }
 
 const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,

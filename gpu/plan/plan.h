@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "codecs/image.h"
+#include "conf/format.h"
 #include "conf/status.h"
 
 #ifdef __cplusplus
@@ -105,12 +106,22 @@ struct plan_overlays {
     void *context;
 };
 
+/* How a result becomes a tensor, an array of numbers in C order. */
+struct plan_tensor {
+    bool wanted; /* otherwise the result is an image */
+    enum tensor_type type;
+    enum tensor_layout layout;
+    bool rgb;                              /* gray is repeated to three channels */
+    const struct normalization *normalize; /* borrowed by plan_build; type is not TENSOR_U8 */
+};
+
 /* One requested output. */
 struct plan_target {
     const struct op_item *ops; /* gpu/plan/op_list.h; borrowed */
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool gray;       /* the output is gray, as if its last operation were grayscale */
     bool no_picture; /* only the values are wanted */
+    struct plan_tensor tensor;
     uint32_t side_max; /* longest side in the output format; 0: only plan_limits apply */
     struct plan_encoder encoder; /* how a device encodes the output, as far as that is known before
                                     its size */
@@ -143,7 +154,9 @@ struct plan_variant {
     uint32_t x, y;                    /* position of this rectangle; otherwise 0 */
     bool no_picture;                  /* only values are wanted; an image stays in the scratch
                                          buffer */
-    size_t offset;                    /* of the result in the output buffer */
+    size_t tensor_bytes;              /* the result is a tensor of this size; 0: an image */
+    size_t offset;                    /* of the result in the output buffer; BUFFER_ALIGN bytes
+                                         before a tensor are free for a header */
     struct plan_encoder encoder; /* with a codec, the result is a file instead of an image; none
                                     if the target has none, or its device cannot encode it */
 };
@@ -206,7 +219,8 @@ enum decode_as plan_decode_as(const struct plan_target *targets, size_t count);
 uint32_t plan_eighths(const struct plan_source *source, const struct op_item *ops);
 
 /* Builds the plan. *plan is overwritten; call plan_clear after success and after an error. Errors
- * of a target: bad_op (a parameter does not fit this image), image_too_large (its result). Errors
+ * of a target: bad_op (a parameter does not fit this image), bad_job (the numbers of a tensor's
+ * normalization do not), image_too_large (its result). Errors
  * of the whole plan: over_budget (tables or overlays), out_of_memory. */
 enum status plan_build(struct plan *plan, const struct plan_source *source,
                        const struct plan_target *targets, size_t count,
@@ -225,6 +239,8 @@ void plan_put_constants(const struct plan *plan, uint8_t *input);
 
 /* The image of a variant, in the buffers of the plan. */
 struct image plan_result(const struct plan *plan, size_t variant, uint8_t *input, uint8_t *output);
+/* The tensor of a variant, of tensor_bytes. The BUFFER_ALIGN bytes before it may be overwritten. */
+uint8_t *plan_tensor(const struct plan *plan, size_t variant, uint8_t *output);
 /* The file of a variant that a device has encoded. *bytes: its size; 0: the file would have been
  * larger than its capacity, and the host must encode the image. */
 const uint8_t *plan_encoded(const struct plan *plan, size_t variant, const uint8_t *output,

@@ -50,7 +50,7 @@ void plan_print_passes(const struct plan *plan, size_t variant, FILE *out)
                 place_name(pass->from_place.buffer));
         print_window(pass->window, pass->from.width, pass->from.height, out);
         if (!pass->looks)
-            fprintf(out, ", writes %zu of %s", pass_shape_bytes(pass->to),
+            fprintf(out, ", writes %zu of %s", pass_written_bytes(pass),
                     place_name(pass->to_place.buffer));
         if (pass->values)
             fprintf(out, ", values in %zu", pass->work_bytes);
@@ -85,11 +85,10 @@ static bool add_shape(cJSON *object, const char *key, struct pass_shape shape)
 }
 
 /* The bytes that a pass reads or writes, and their buffer. */
-static bool add_transfer(cJSON *object, const char *key, struct pass_shape shape,
-                         enum pass_buffer buffer)
+static bool add_transfer(cJSON *object, const char *key, size_t bytes, enum pass_buffer buffer)
 {
     cJSON *item = cJSON_AddObjectToObject(object, key);
-    return item && add_number(item, "bytes", (double)pass_shape_bytes(shape)) &&
+    return item && add_number(item, "bytes", (double)bytes) &&
            cJSON_AddStringToObject(item, "buffer", place_name(buffer));
 }
 
@@ -100,11 +99,11 @@ static bool fill_pass(cJSON *item, const struct pass *pass)
         return false;
     if (!pass_runs(pass))
         return cJSON_AddTrueToObject(item, pass->same ? "shared" : "deferred") != NULL;
-    return add_transfer(item, "reads", pass->from, pass->from_place.buffer) &&
-           (pass->looks || add_transfer(item, "writes", pass->to, pass->to_place.buffer)) &&
-           (pass->work_bytes == 0 ||
-            add_number(item, pass->values ? "values_bytes" : "work_bytes",
-                       (double)pass->work_bytes));
+    return add_transfer(item, "reads", pass_shape_bytes(pass->from), pass->from_place.buffer) &&
+           (pass->looks ||
+            add_transfer(item, "writes", pass_written_bytes(pass), pass->to_place.buffer)) &&
+           (pass->work_bytes == 0 || add_number(item, pass->values ? "values_bytes" : "work_bytes",
+                                                (double)pass->work_bytes));
 }
 
 cJSON *plan_json_passes(const struct plan *plan, size_t variant)

@@ -108,6 +108,8 @@ def output_keys(d):
     return {
         "format": ({"enum": [f["name"] for f in d.formats]}, None,
                    "By default that of the suffix of the path or URL, or else that of the input."),
+        "normalize": ({"$ref": "#/$defs/normalize"}, "Optional[Normalize]",
+                      "Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32."),
         "metadata": ({"anyOf": [{"const": "none"}, {"type": "array", "items": {"enum": words}}]},
                      "Optional[Union[Literal[\"none\"], Sequence[Metadata]]]",
                      "What the output keeps of the input's metadata: a list of "
@@ -117,6 +119,17 @@ def output_keys(d):
         "headers": ({"$ref": "#/$defs/headers"}, "Optional[Headers]",
                     "Headers of the upload to a Url."),
     }
+
+
+# Keys of an output that only tensors have, and that they do not have.
+TENSOR_KEYS, IMAGE_KEYS = ("normalize",), ("metadata",)
+
+
+def normalize_schema(d):
+    most = d.all["normalize"]["max"]
+    return {"type": "object", "additionalProperties": False, "properties": {
+        name: {"type": "array", "minItems": 1, "maxItems": 4, "items": spread(low, most)}
+        for name, low in (("mean", -most), ("std", d.all["normalize"]["std_min"]))}}
 
 
 def headers_schema(d):
@@ -298,14 +311,15 @@ def out_module(d):
     more = {key: row for key, row in keys.items() if key != "format"}
     text = HEAD + '"""The settings of outputs: one function per format."""\n'
     text += ("from __future__ import annotations\n\nfrom typing import Literal, Optional, Sequence, Union\n\n"
-             "from .places import OutputPlace\nfrom .steps import Headers, Output\n\n"
+             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output\n\n"
              f"Format = {literal([f['name'] for f in d.formats])}\n"
              f"Metadata = {literal(d.all['metadata'])}\n\n")
     text += "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(
         ["Format", "Metadata", "image"] + [f["name"] for f in d.formats])) + "]\n"
     for f in d.formats:
         rows = [(d.encoder[name], standard) for name, standard in f["parameters"].items()]
-        text += out_function(f["name"], f"Writes {f['noun']}.", rows, f["name"], more)
+        own = {k: v for k, v in more.items() if k not in (IMAGE_KEYS if f["tensor"] else TENSOR_KEYS)}
+        text += out_function(f["name"], f"Writes {f['noun']}.", rows, f["name"], own)
     rows = [(row, "") for row in d.encoder.values()]
     every = {"format": (None, "Optional[Format]", keys["format"][2]), **more}
     return text + out_function("image", "Writes the format of the suffix, or else that of the input. "
@@ -367,9 +381,16 @@ def format_rules(d):
     def suffix_of(f):
         return r"\.(" + "|".join(any_case(s) for s in f["suffixes"]) + ")" + END
     rules = [{"if": {"properties": {"lossless": {"const": True}}, "required": ["lossless"]},
-              "then": {"properties": {"max_bytes": {"maximum": 0}}}}]
+              "then": {"properties": {"max_bytes": {"maximum": 0}}}},
+             {"if": {"required": ["normalize"]},
+              "then": {"required": ["type"], "properties": {"type": {"enum": ["f16", "f32"]}}}}]
     for f in d.formats:
         others = {name: False for name in d.encoder if name not in f["parameters"]}
+        if f["tensor"]:
+            others["metadata"] = {"anyOf": [{"const": "none"},
+                                            {"type": "array", "items": {"const": "icc"}}]}
+        else:
+            others.update({name: False for name in TENSOR_KEYS})
         other_suffixes = "|".join(suffix_of(o) for o in d.formats if o is not f)
         rules.append({
             "if": {"properties": {"format": {"const": f["name"]}}, "required": ["format"]},
@@ -418,7 +439,7 @@ def job_schema(d):
                              "url": {"$ref": "#/$defs/url"}},
                             {**{n: v[0] for n, v in out_keys.items()}, **encoder}),
              "dependentRequired": {"ttl_s": ["key"], "headers": ["url"]}, "allOf": format_rules(d)}]},
-        "headers": headers_schema(d),
+        "headers": headers_schema(d), "normalize": normalize_schema(d),
         "ops": {"type": "array", "maxItems": d.limits["ops"], "items": {"$ref": "#/$defs/operation"}},
         "operation": {"oneOf": [{"enum": simple_names(d)}] + [
             {"$ref": f"#/$defs/op_{o['name']}"} for o in d.operations]},
@@ -461,7 +482,9 @@ def result_schema(d):
     image = {**texts(["path", "key", "url"]), "format": {"enum": [f["name"] for f in d.formats]},
              **numbers(["width", "height", "bytes"], 1)}
     error = {"$ref": "#/$defs/error"}
+    shape = {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "integer", "minimum": 1}}
     output = {**image, **numbers(["quality"], 1), "encoder": engine, "error": error,
+              "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
               "values": {"type": "object", "patternProperties": {
                   f"^{name}(_[0-9]+)?{END}": schema for name, schema in values.items()}}}
     times = ["queue", "download", "read", "admit", "decode", "h2d", "kernel", "d2h", "encode",

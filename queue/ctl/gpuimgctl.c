@@ -125,7 +125,7 @@ static void print_option_help(const char *help)
     if (strncmp(at, "@names@", 7) == 0)
         fputs(format_list(FORMAT_NAMES, 0, "%s", " or ", list), stdout);
     else if (strncmp(at, "@suffixes@", 10) == 0)
-        fputs(format_list(FORMAT_SUFFIXES, 0, "%s", ", ", list), stdout);
+        fputs(format_list(FORMAT_SUFFIXES, FORMATS_READ, "%s", ", ", list), stdout);
     else
         printf("%s, %d to %d",
                format_list(FORMAT_TITLES, TAKES(quality), "%s", " and ", list), quality->min,

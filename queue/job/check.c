@@ -14,10 +14,10 @@ const char *const job_keys[] = {"input",     "output",      "ops",        "outpu
                                 "tag",       "traceparent", "tracestate", NULL};
 const char *const variant_keys[] = {"output", "ops", NULL};
 const char *const input_keys[] = {"path", "key", "url", NULL};
-const char *const output_keys[] = {"path",     "key",   "url",     "format",
+const char *const output_keys[] = {"path",      "key",      "url",   "format",
 #define PARAMETER(name, ...) #name,
 #include "conf/formats.def"
-                                   "metadata", "ttl_s", "headers", NULL};
+                                   "normalize", "metadata", "ttl_s", "headers", NULL};
 const char *const metadata_words[] = {"icc", "exif", "xmp", "copyright", "density", NULL};
 
 const char *shown(const cJSON *value)

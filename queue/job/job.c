@@ -16,6 +16,7 @@
 #define UNIX_SECONDS_MIN     978307200.0
 #define UNIX_SECONDS_MAX     1e11
 #define RELATIVE_SECONDS_MAX 1e9 /* 31 years */
+static const char *const normalize_keys[] = {"mean", "std", NULL};
 
 /* Writes and returns a list like "420", "422" or "gray", with the quotes. */
 static const char *list_words(const struct parameter_row *row, char text[128])
@@ -82,6 +83,30 @@ static bool read_encoder(const struct check *check, const cJSON *object, const c
     return true;
 }
 
+/* Reads 1 to 4 numbers. Leaves the default if the key is missing. */
+static bool read_numbers(const struct check *check, const cJSON *object, const char *where,
+                         const char *key, double low, double numbers[4], int *count)
+{
+    const cJSON *list = member(object, key);
+    *count = list ? json_numbers(list, low, NORMALIZE_MAX, numbers, 4) : 1;
+    return *count > 0 || refuse(check,
+                                "%s.normalize.%s is %s; it must be an array of 1 to 4 "
+                                "numbers from %g to %g",
+                                where, key, shown(list), low, NORMALIZE_MAX);
+}
+
+static bool read_normalize(const struct check *check, const cJSON *object, const char *where,
+                           struct normalization *own)
+{
+    const cJSON *item = member(object, "normalize");
+    *own = (struct normalization){.given = item != NULL, .std = {1}};
+    if (item && !cJSON_IsObject(item))
+        return refuse(check, "%s.normalize is %s; it must be an object", where, shown(item));
+    return check_keys(check, item, "normalize", normalize_keys) &&
+           read_numbers(check, item, where, "mean", -NORMALIZE_MAX, own->mean, &own->mean_count) &&
+           read_numbers(check, item, where, "std", NORMALIZE_STD_MIN, own->std, &own->std_count);
+}
+
 /* A list of words, or "none". */
 static bool read_metadata(const struct check *check, const cJSON *object, const char *where,
                           struct job_output *output)
@@ -133,6 +158,7 @@ static bool read_output(const struct check *check, const cJSON *item, const char
         return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
     output->format = cJSON_GetStringValue(format);
     if (!read_encoder(check, item, where, output) || !read_metadata(check, item, where, output) ||
+        !read_normalize(check, item, where, &output->normalize) ||
         !read_headers(check, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;

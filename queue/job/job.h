@@ -50,6 +50,7 @@ struct job_output {
     const char *format;   /* as the job gives it, not checked here; or NULL */
     struct encoder_settings encoder;
     unsigned given;       /* one bit per enum encoder_parameter that the job sets */
+    struct normalization normalize; /* of a tensor */
     unsigned metadata;    /* of the input, to keep: METADATA_ICC..., by default the profile */
     uint32_t ttl_s;       /* of a key output; 0 = none */
     const char *headers;  /* of an upload: lines "Name: value\n" of printable ASCII; or NULL */

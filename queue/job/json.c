@@ -476,3 +476,19 @@ bool json_set(cJSON *object, const char *key, cJSON *item)
     cJSON_Delete(item); /* uncovered: memory */
     return false;
 }
+
+int json_numbers(const cJSON *list, double low, double high, double *numbers, int most)
+{
+    int count = 0;
+    const cJSON *item;
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > most)
+        return 0;
+    cJSON_ArrayForEach(item, list)
+    {
+        double number = cJSON_GetNumberValue(item); /* NaN: not a number */
+        if (!(number >= low && number <= high))
+            return 0;
+        numbers[count++] = number;
+    }
+    return count;
+}

@@ -25,3 +25,6 @@ cJSON *json_parse(const char *text, size_t length, const char *raw,
 /* Replaces the member, or appends it. Takes ownership of item. Returns false if memory is short or
  * item is NULL; the object is unusable then. */
 bool json_set(cJSON *object, const char *key, cJSON *item);
+/* Reads an array of 1 to `most` numbers from `low` to `high`. Returns their number; 0: it is not
+ * such an array. */
+int json_numbers(const cJSON *list, double low, double high, double *numbers, int most);

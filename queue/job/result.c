@@ -65,6 +65,17 @@ static void write_input(struct writer *writer, const struct result *result)
     writer_close(writer, '}');
 }
 
+static void write_shape(struct writer *writer, const struct result_output *output)
+{
+    writer_text(writer, "dtype", output->dtype);
+    if (!output->dtype)
+        return;
+    writer_open(writer, "shape", '[');
+    for (size_t i = 0; i < sizeof output->shape / sizeof *output->shape; i++)
+        writer_number(writer, NULL, output->shape[i]);
+    writer_close(writer, ']');
+}
+
 static void write_outputs(struct writer *writer, const struct result *result)
 {
     writer_open(writer, "outputs", '[');
@@ -76,6 +87,7 @@ static void write_outputs(struct writer *writer, const struct result *result)
         if (output->quality)
             writer_number(writer, "quality", output->quality);
         writer_text(writer, "encoder", output->encoder);
+        write_shape(writer, output);
         writer_json(writer, "values", output->values);
         write_error(writer, output->error);
         writer_close(writer, '}');
@@ -172,8 +184,8 @@ static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *i
 
 static bool deny_output(cJSON *output, const struct error *error)
 {
-    static const char *const written[] = {"width", "height", "bytes", "quality", "encoder",
-                                          "values"};
+    static const char *const written[] = {"width",   "height", "bytes", "quality",
+                                          "encoder", "dtype",  "shape", "values"};
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
     return json_set(output, "error", error_json(error));

@@ -17,6 +17,8 @@ struct result_output {
     const struct error *error; /* NULL or STATUS_OK if the output was written */
     const cJSON *values;       /* of its operations, or NULL */
     const char *encoder;       /* "cpu", "cuda:0"; NULL: nothing was encoded */
+    const char *dtype;         /* of a tensor: "float16"; NULL: an image, without shape */
+    uint32_t shape[3];
 };
 
 struct result {

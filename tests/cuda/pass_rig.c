@@ -87,6 +87,13 @@ static uint8_t *packed_at(uint8_t *packed, const struct pass_shape *shape, uint3
            y % 16 / 8 * 2;
 }
 
+/* The shape in which the result of a pass is placed and compared: a tensor is one row. */
+static struct pass_shape shape_of(const struct pass *pass)
+{
+    struct pass_shape row = {(uint32_t)pass->tensor_bytes, 1, 1};
+    return pass->tensor_bytes > 0 ? row : pass->to;
+}
+
 /* ---- placing ---- */
 
 static size_t take(size_t bytes)
@@ -116,8 +123,9 @@ static void place(const struct rig_pass *own, struct placed *placed)
     placed->from = take(placed->from_bytes);
     placed->from_origin =
         placed->from + window->y * placed->from_stride + (size_t)window->x * channels;
-    placed->to_stride = stride_of(pass->to.width, pass->to.channels, false);
-    placed->to_bytes = pass->looks ? 0 : placed->to_stride * pass->to.height;
+    struct pass_shape to = shape_of(pass);
+    placed->to_stride = stride_of(to.width, to.channels, false);
+    placed->to_bytes = pass->looks ? 0 : placed->to_stride * to.height;
     placed->to = take(placed->to_bytes);
     const struct pass_shape *shape = packed_shape(pass);
     placed->packed_bytes =
@@ -192,9 +200,10 @@ static void forbid_gaps(const struct placed *placed, size_t count)
         const struct pass *pass = &placed[i].bound;
         allow_rows(placed[i].from, placed[i].from_stride, pass->window.height,
                    image_stride(pass->window.width, pass->from.channels));
+        struct pass_shape to = shape_of(pass);
         if (!pass->looks)
-            allow_rows(placed[i].to, placed[i].to_stride, pass->to.height,
-                       image_stride(pass->to.width, pass->to.channels));
+            allow_rows(placed[i].to, placed[i].to_stride, to.height,
+                       image_stride(to.width, to.channels));
         __asan_unpoison_memory_region(rig.device + placed[i].packed, placed[i].packed_bytes);
         __asan_unpoison_memory_region(rig.device + placed[i].work, pass->work_bytes);
         __asan_unpoison_memory_region(rig.device + placed[i].constants, pass->constants_bytes);
@@ -271,7 +280,7 @@ static void run_there(struct placed *placed, size_t count)
 
 static void compare_pixels(const struct rig_pass *own, const struct placed *placed)
 {
-    const struct pass_shape *to = &own->pass->to;
+    struct pass_shape shape = shape_of(own->pass), *to = &shape;
     size_t row = (size_t)to->width * to->channels;
     for (uint32_t y = 0; y < to->height; y++) {
         const uint8_t *want = rig.here + placed->to + y * placed->to_stride;
@@ -307,7 +316,7 @@ static void compare_values(struct rig_pass *own, const struct placed *placed)
 
 static void keep_result(struct rig_pass *own, const struct placed *placed)
 {
-    const struct pass_shape *to = &own->pass->to;
+    struct pass_shape shape = shape_of(own->pass), *to = &shape;
     own->out = raster_make(to->width, to->height, to->channels);
     for (uint32_t y = 0; y < to->height; y++)
         memcpy(raster_at(&own->out, 0, y), rig.here + placed->to + y * placed->to_stride,
@@ -319,7 +328,8 @@ static void keep_result(struct rig_pass *own, const struct placed *placed)
 static void restore(const struct placed *placed, uint8_t *memory)
 {
     const struct pass *pass = &placed->bound;
-    size_t own = image_stride(pass->to.width, pass->to.channels);
+    struct pass_shape to = shape_of(pass);
+    size_t own = pass->tensor_bytes ? pass->tensor_bytes : image_stride(to.width, to.channels);
     memcpy(memory + placed->work, rig.before + placed->work, pass->work_bytes);
     if (pass->type == &pass_resample_x)
         memcpy(memory + placed->packed, rig.before + placed->packed, placed->packed_bytes);

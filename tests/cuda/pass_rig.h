@@ -19,7 +19,8 @@ struct rig_pass {
     const struct pass *pass;
     struct raster
         in; /* the stored image, of which the pass reads its window; owned by the caller */
-    struct raster out; /* set by pass_rig_run unless the pass only looks; owned by the caller */
+    struct raster out; /* set by pass_rig_run unless the pass only looks; a tensor is one row of
+                          bytes; owned by the caller */
     char *values;      /* as JSON; NULL: the pass has none. Owned by the caller */
     const char *what;  /* for messages */
 };

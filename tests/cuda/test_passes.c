@@ -171,17 +171,23 @@ static char *ops_of(const struct recipe *recipe, const struct plan_source *sourc
     return text;
 }
 
-static void course_begin(struct course *course, const struct plan_source *source, bool opaque,
-                         const char *ops)
+static void course_begin_as(struct course *course, const struct plan_source *source,
+                            const struct plan_target *target, const char *ops)
 {
     uint32_t width = source->width, height = source->height, channels = source->channels;
     *course = (struct course){.hash = 0xCBF29CE484222325u};
-    test_plan(&course->plan, source, &(struct plan_target){.opaque = opaque}, ops);
+    test_plan(&course->plan, source, target, ops);
     course->source = raster_make(width, height, channels);
     struct image image = {course->source.pixels, width, height, channels, (size_t)width * channels};
     test_fill(image, width * 31 + channels);
     course->now = raster_copy(&course->source);
     assert_true(asprintf(&course->what, "%ux%ux%u %s", width, height, channels, ops) > 0);
+}
+
+static void course_begin(struct course *course, const struct plan_source *source, bool opaque,
+                         const char *ops)
+{
+    course_begin_as(course, source, &(struct plan_target){.opaque = opaque}, ops);
 }
 
 static void course_open(struct course *course, const struct recipe *recipe, size_t size,
@@ -368,6 +374,41 @@ TEST(test_resizes_by_any_ratio_cuda)
             ;
         for (size_t i = 0; i < COUNT_OF(resizes); i++)
             course_close(&courses[i]);
+    }
+}
+
+/* Tensors of all types and layouts, of images at aligned and other addresses. */
+TEST(test_tensors_cuda)
+{
+    static const struct normalization normalize = {
+        .given = true, .mean_count = 1, .std_count = 1, .mean = {0.4}, .std = {0.2}};
+    static struct course courses[SIZES + 1];
+    if (!is_ready)
+        skip();
+    for (int how = 0; how < 2 * 3 * 2 * 2; how++) {
+        struct plan_tensor tensor = {.wanted = true,
+                                     .type = (enum tensor_type)(how % 3),
+                                     .layout = (enum tensor_layout)(how / 3 % 2),
+                                     .rgb = how / 6 % 2};
+        const char *ops = how >= 12 ? "[{'op':'crop','x':1,'y':0,'width':3,'height':1}]" : "[]";
+        tensor.normalize = tensor.type == TENSOR_U8 ? NULL : &normalize;
+        each_channels (channels) {
+            size_t count = 0;
+            struct plan_source large = source_of(0, channels);
+            large.width = 16384;
+            large.height = 5;
+            for (size_t size = how >= 12 ? 3 : 0; size < SIZES; size += size_step()) {
+                struct plan_source source = source_of(size, channels);
+                course_begin_as(&courses[count++], &source, &(struct plan_target){.tensor = tensor},
+                                ops);
+            }
+            course_begin_as(&courses[count++], &large, &(struct plan_target){.tensor = tensor},
+                            ops);
+            while (run_some(courses, count, how % 2 ? 1 : PASSES_SHARED_MAX, (uint32_t)how))
+                ;
+            for (size_t i = 0; i < count; i++)
+                course_close(&courses[i]);
+        }
     }
 }
 

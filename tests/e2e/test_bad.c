@@ -170,12 +170,11 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','output':'x.png','ops':'sobel'}", "bad_job", "ops"},
         {"{'input':'good.jpg','output':'a/x.gif'}", "bad_job",
          "output \"a/x.gif\" ends in .gif, which is not an output format; use the "
-         "suffix .jpg, .jpeg, .png, .webp or .avif, or set a format"},
+         "suffix .jpg, .jpeg, .png, .webp, .avif, .npy or .raw, or set a format"},
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.TIFF'}}]}", "bad_job",
          "outputs[0].output \"x.TIFF\" ends in .TIFF"},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job",
-         "output.format is \"gif\"; it must be \"jpeg\", \"png\", \"webp\" or "
-         "\"avif\""},
+         "output.format is \"gif\"; it must be \"jpeg\", \"png\", "},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'PNG'}}", "bad_job", "PNG"},
         {"{'input':'good.jpg','output':{'path':'photo.jpg','format':'png'}}", "bad_job",
          "output.format is \"png\", but the suffix of \"photo.jpg\" means jpeg; omit the format, "
@@ -185,10 +184,12 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','output':{'path':'x.png','quality':90}}", "bad_job",
          "output.quality is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit "
          "it"},
-        {"{'input':'good.jpg','output':{'path':'x','format':'png','progressive':false}}",
-         "bad_job", "output.progressive is a key of jpeg, but \"x\" is written as png"},
+        {"{'input':'good.jpg','output':{'path':'x','format':'png','progressive':false}}", "bad_job",
+         "output.progressive is a key of jpeg, but \"x\" is written as png"},
         {"{'input':'good.jpg','outputs':[{'output':{'key':'gpuimgd:img:x','format':'jpg',"
-         "'compression':3}}]}", "bad_job", "outputs[0].output.compression is a key of png, but "
+         "'compression':3}}]}",
+         "bad_job",
+         "outputs[0].output.compression is a key of png, but "
          "\"gpuimgd:img:x\" is written as jpeg; omit it"},
         /* the format of the input */
         {"{'input':'good.jpg','output':{'key':'gpuimgd:img:x','compression':3}}", "bad_job",

@@ -173,18 +173,27 @@ static size_t make_targets(struct job *job, size_t length, struct op_item **ops,
         struct error error = {0};
         bool picture = job_place_is_given(&output->place);
         bool gray = picture && output->encoder.subsampling == SUBSAMPLING_GRAY;
+        const struct format *format =
+            picture && output->format ? format_by_name(output->format) : NULL;
+        bool floats = output->encoder.type != TENSOR_U8;
         enum status status = op_list_parse(&ops[i], output->ops, (int)i, &error);
         FUZZ_MUST(ends_well(&error, status));
         FUZZ_MUST(status == STATUS_OK || status == STATUS_UNKNOWN_OP || status == STATUS_BAD_OP);
         must_be_printable(error.text);
         bytes += op_list_bytes(ops[i]);
         if (status == STATUS_OK && (picture || op_list_gives_values(ops[i])))
-            targets[count++] = (struct plan_target){.ops = ops[i],
-                                                    .overlays = &overlays,
-                                                    .opaque = output->encoder.quality % 2 == 0,
-                                                    .gray = gray,
-                                                    .no_picture = !picture,
-                                                    .number = job->listed ? (unsigned)i + 1 : 0};
+            targets[count++] = (struct plan_target){
+                .ops = ops[i],
+                .overlays = &overlays,
+                .opaque = output->encoder.quality % 2 == 0,
+                .gray = gray,
+                .no_picture = !picture,
+                .tensor = {.wanted = format && format->tensor,
+                           .type = (enum tensor_type)output->encoder.type,
+                           .layout = (enum tensor_layout)output->encoder.layout,
+                           .rgb = output->encoder.channels == TENSOR_RGB,
+                           .normalize = floats ? &output->normalize : NULL},
+                .number = job->listed ? (unsigned)i + 1 : 0};
     }
     FUZZ_MUST(job_drop_tree(job));
     FUZZ_MUST(job->bytes + bytes <= 5 * length + job->output_count * JOB_OPS_MAX * OP_BYTES_MORE);
@@ -221,7 +230,7 @@ static void check_pass(const struct plan *plan, const struct pass *pass,
     const struct pass_window *window = &pass->window;
     struct pass_shape from = pass->from, to = pass->to;
     size_t read = image_bytes(window->width, window->height, from.channels);
-    size_t written = pass->looks ? 0 : image_bytes(to.width, to.height, to.channels);
+    size_t written = pass->looks ? 0 : pass_written_bytes(pass);
     FUZZ_MUST(from.width >= 1 && window->x + from.width <= window->width);
     FUZZ_MUST(from.height >= 1 && window->y + from.height <= window->height);
     FUZZ_MUST(to.width >= 1 && to.height >= 1);
@@ -230,6 +239,7 @@ static void check_pass(const struct plan *plan, const struct pass *pass,
     struct extent in = extent_of(plan, pass->from_place, read);
     struct extent out = extent_of(plan, pass->to_place, written);
     struct extent work = extent_of(plan, pass->work_place, pass->work_bytes);
+    FUZZ_MUST(pass->tensor_bytes == 0 || out.from >= BUFFER_ALIGN); /* a header has room */
     FUZZ_MUST(!written || (!overlap(in, out) && out.buffer != PASS_INPUT));
     FUZZ_MUST(!pass->work_bytes || (!overlap(work, in) && (!written || !overlap(work, out))));
     FUZZ_MUST(pass->constants_at + pass->constants_bytes <= plan->constants_bytes);
@@ -295,6 +305,12 @@ static void release(struct engine_memory *memory)
 static void compare_pictures(const struct plan *plan, size_t variant,
                              const struct engine_memory *a, const struct engine_memory *b)
 {
+    size_t bytes = plan->variants[variant].tensor_bytes;
+    if (bytes > 0) {
+        FUZZ_MUST(memcmp(plan_tensor(plan, variant, a->output),
+                         plan_tensor(plan, variant, b->output), bytes) == 0);
+        return;
+    }
     struct image one = plan_result(plan, variant, a->input, a->output);
     struct image two = plan_result(plan, variant, b->input, b->output);
     for (uint32_t y = 0; y < one.height; y++)
@@ -346,8 +362,8 @@ static void build(const struct plan_source *wanted, bool jpeg, const struct plan
                                                     : DECODE_EIGHTHS;
     enum status status = plan_build(&plan, &source, targets, count, limits, &error);
     FUZZ_MUST(ends_well(&error, status));
-    FUZZ_MUST(status == STATUS_OK || status == STATUS_BAD_OP || status == STATUS_IMAGE_TOO_LARGE ||
-              status == STATUS_OVER_BUDGET);
+    FUZZ_MUST(status == STATUS_OK || status == STATUS_BAD_OP || status == STATUS_BAD_JOB ||
+              status == STATUS_IMAGE_TOO_LARGE || status == STATUS_OVER_BUDGET);
     must_be_printable(error.text);
     if (status == STATUS_OK) {
         check_layout(&plan, limits);
@@ -441,7 +457,8 @@ static void check_ops(const char *const *ops, size_t count)
     }
 }
 
-void fuzz_seeds(fuzz_give *give, void *context)
+/* Jobs that together have each operation with valid parameters. */
+static void give_ops(fuzz_give *give, void *context)
 {
     static const char *const ops[] = {
         "'grayscale','sobel','invert','transpose','histogram','stats','otsu','equalize'",
@@ -487,6 +504,11 @@ void fuzz_seeds(fuzz_give *give, void *context)
         snprintf(name, sizeof name, "ops-%02zu", i);
         give_job(give, context, name, text);
     }
+}
+
+void fuzz_seeds(fuzz_give *give, void *context)
+{
+    give_ops(give, context);
     give_job(give, context, "everything",
              "KHC0{'input':{'key':'ns:img:a'},'output':{'key':'ns:img:b','format':'png',"
              "'compression':9,'ttl_s':60},'id':'\xC3\xA4 \\u00e4','timeout_s':1.5,"
@@ -504,6 +526,12 @@ void fuzz_seeds(fuzz_give *give, void *context)
              "'grayscale',{'op':'resize','height':4}]},{'ops':['histogram','phash','histogram',"
              "'phash','stats']},{'output':'e.png','ops':['phash']},{'output':'d','ops':"
              "[{'op':'crop','width':2,'height':2},'sobel']}]}");
+    give_job(give, context, "tensors",
+             "~~D3{'input':'a.jpg','outputs':[{'output':{'path':'b.npy','format':'npy','type':"
+             "'f16','layout':'chw','channels':'rgb','normalize':{'mean':[0.5,0.4,0.3],'std':[0.2]"
+             "}},'ops':[{'op':'resize','width':9,'height':9,'fit':'outside'}]},{'output':{'path':"
+             "'c.raw','format':'raw','type':'f32','channels':'gray'}},{'output':{'path':'d.npy',"
+             "'format':'npy'}}]}");
     give_job(give, context, "values", "0000{'input':'a','ops':['otsu']}");
     give_job(give, context, "refused-path", "0000{'input':'../a','output':'b'}");
     give_job(give, context, "refused-key", "0000{'input':{'key':'ns:jobs'},'output':'b'}");

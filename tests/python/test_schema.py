@@ -22,6 +22,7 @@ BEYOND = [
     r"both keys are", r"are both", r"which is not an output format", r"but the suffix of",
     r'is a key of .*, but "(gpuimgd:img:|https?:|[^".]*"|\.\.\.")',  # written as the input's format
     r"tracestate .*(must have|has a member|has no member|has a key twice)",
+    r"numbers?, but the tensor has",
     # rules between parameters, and those that depend on the image
     r"low must not be above high", r"at this operation", r"has focus and gravity",
     r"needs fit cover|needs fit contain|needs both width and height|needs width",
@@ -128,7 +129,7 @@ class Random:
         if self.random.random() < 0.8:
             is_path = "(^|/)" in schema.get("pattern", "")
             if is_path or name in usual:
-                return self.pick(["a.png", "b.jpg", "c.webp", "d.avif", "noformat", "g/h.png"] if is_path
+                return self.pick(["a.png", "b.jpg", "c.webp", "d.avif", "e.npy", "noformat", "g/h.png"] if is_path
                                  else usual[name])
         if name == "url":
             return self.pick(["https://host/a.png", "ftp://host/a", "http://h/a.jpg?q=1"])

@@ -130,6 +130,7 @@ static cJSON *all_formats(void)
         cJSON_AddStringToObject(object, "name", formats[i].name);
         cJSON_AddStringToObject(object, "noun", formats[i].noun);
         cJSON_AddStringToObject(object, "mime", formats[i].mime);
+        cJSON_AddBoolToObject(object, "tensor", formats[i].tensor);
         cJSON_AddItemToObject(object, "suffixes", list_of(formats[i].suffixes));
         cJSON_AddItemToObject(object, "parameters", format_parameters(&formats[i]));
     }
@@ -198,6 +199,9 @@ int main(void)
     cJSON_AddItemToObject(root, "encoder_parameters", all_encoder_parameters());
     cJSON_AddItemToObject(root, "codes", codes());
     cJSON_AddItemToObject(root, "limits", limits());
+    cJSON *normalize = cJSON_AddObjectToObject(root, "normalize");
+    cJSON_AddNumberToObject(normalize, "max", NORMALIZE_MAX);
+    cJSON_AddNumberToObject(normalize, "std_min", NORMALIZE_STD_MIN);
     keys = cJSON_AddObjectToObject(root, "keys");
     cJSON_AddItemToObject(keys, "job", list_of(job_keys));
     cJSON_AddItemToObject(keys, "variant", list_of(variant_keys));

@@ -11,12 +11,17 @@ static void print_format(const struct format *format)
     printf(".It Li %s\n%s, with the suffix", format->name, format->mime);
     for (const char *const *suffix = format->suffixes; *suffix; suffix++)
         printf("%s .%s", suffix == format->suffixes ? "" : " or", *suffix);
-    printf(";\n%s; holds %sRGB%s.\n", format->lossless                     ? "lossless"
+    printf(";\n%s; holds %sRGB%s.\n",
+           format->tensor                         ? "a tensor"
+           : format->lossless                     ? "lossless"
            : format->parameters & TAKES(lossless) ? "lossy or lossless"
                                                   : "lossy",
            format->gray ? format->alpha ? "gray, " : "gray and " : "",
            format->alpha ? " and RGBA" : "");
-    printf("Read as %s.\n", format->reads);
+    if (format->reads)
+        printf("Read as %s.\n", format->reads);
+    else
+        printf("Not read.\n");
 }
 
 static void print_range(const struct parameter_row *row, enum encoder_parameter parameter)

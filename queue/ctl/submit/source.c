@@ -91,7 +91,7 @@ static enum source_result walk(struct source *source, struct source_file *file)
         strcpy(source->path + length + name, "/");
         return enter(source, length + name + 1);
     }
-    if (S_ISREG(about.st_mode) && format_by_suffix(source_suffix(entry->d_name)))
+    if (S_ISREG(about.st_mode) && format_is_read(format_by_suffix(source_suffix(entry->d_name))))
         return give(source, file);
     source->left_out++;
     return SOURCE_END;

@@ -597,7 +597,8 @@ static int finish(struct submit *submit)
     progress_end(progress, submit->wait);
     if (submit->source.left_out > 0)
         ctl_say("%" PRIu64 " files in folders were skipped: their suffix is not %s",
-                submit->source.left_out, format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
+                submit->source.left_out,
+                format_list(FORMAT_SUFFIXES, FORMATS_READ, "%s", " or ", known));
     if (submit->shard_lost)
         return CTL_UNAVAILABLE;
     if (progress->refused > 0 && progress->sent == 0)

@@ -25,11 +25,15 @@ TEST(test_foreign_formats)
         FOREIGN("a TIFF image", "II*\0\b\0\0\0"),
         FOREIGN("a TIFF image", "MM\0*\0\0\0\b"),
         FOREIGN("a BMP image", "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"),
-        FOREIGN("a HEIC image", "\0\0\0\x18" "ftypheic\0\0\0\0"),
-        FOREIGN("a HEIF image", "\0\0\0\x18" "ftypmif1\0\0\0\0"),
-        FOREIGN("a HEIF or AVIF image with a compact header (mif3)",
-                "\0\0\0\x14" "ftypmif3" "avif\0\0\0\0"),
-        FOREIGN("a video", "\0\0\0\x18" "ftypmp42\0\0\0\0"),
+        FOREIGN("a HEIC image", "\0\0\0\x18"
+                                "ftypheic\0\0\0\0"),
+        FOREIGN("a HEIF image", "\0\0\0\x18"
+                                "ftypmif1\0\0\0\0"),
+        FOREIGN("a HEIF or AVIF image with a compact header (mif3)", "\0\0\0\x14"
+                                                                     "ftypmif3"
+                                                                     "avif\0\0\0\0"),
+        FOREIGN("a video", "\0\0\0\x18"
+                           "ftypmp42\0\0\0\0"),
         FOREIGN("a JPEG 2000 image", "\0\0\0\fjP  \r\n\x87\n"),
         FOREIGN("a JPEG 2000 image", "\xFF\x4F\xFF\x51\0\x2F"),
         FOREIGN("a JPEG XL image", "\0\0\0\fJXL \r\n\x87\n"),
@@ -44,6 +48,7 @@ TEST(test_foreign_formats)
         FOREIGN("an XML document", "<?xml version=\"1.0\"?><Error/>"),
         FOREIGN("a JPEG in base64", "/9j/4AAQSkZJRg"),
         FOREIGN("a data URL", "data:image/jpeg;base64,"),
+        FOREIGN("a NumPy array", "\x93NUMPY\1\0\x76\0{"),
         FOREIGN("a ZIP archive", "PK\3\4\x14"),
     };
 #undef FOREIGN
@@ -51,7 +56,7 @@ TEST(test_foreign_formats)
         char wanted[160], known[FORMAT_LIST_BYTES];
         struct picture_file file = {(uint8_t *)(uintptr_t)cases[i].bytes, cases[i].length};
         snprintf(wanted, sizeof wanted, "the input is %s; gpuimgd reads %s", cases[i].name,
-                 format_list(FORMAT_TITLES, 0, "%s", " and ", known));
+                 format_list(FORMAT_TITLES, FORMATS_READ, "%s", " and ", known));
         assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
         assert_string_equal(rig.error.text, wanted);
         while (file.length-- > 0) /* no byte after the end is read */
@@ -73,7 +78,7 @@ TEST(test_unknown_formats)
         struct picture_file file = {(uint8_t *)(uintptr_t)texts[i], strlen(texts[i])};
         assert_int_equal(rig_probe(&rig, &file), STATUS_UNSUPPORTED_FORMAT);
         snprintf(wanted, sizeof wanted, "the input's %zu bytes are neither %s", file.length,
-                 format_list(FORMAT_NOUNS, 0, "%s", " nor ", known));
+                 format_list(FORMAT_NOUNS, FORMATS_READ, "%s", " nor ", known));
         assert_string_equal(rig.error.text, wanted);
     }
 }
@@ -242,7 +247,7 @@ TEST(test_sinks)
     check_sinks(&image, &request);
     for (int i = FORMAT_png + 1; i < FORMAT_COUNT; i++) {
         request = (struct encode_request){.format = &formats[i], .encoder.quality = 95};
-        if (!codec_refusal(request.format, true))
+        if (!codec_refusal(request.format, true) && !request.format->tensor)
             check_sinks(&image, &request);
     }
     free(image.pixels);
@@ -293,7 +298,7 @@ TEST(test_encoded_bytes)
             image.pixels[at] = (uint8_t)picture_random(&random);
         for (size_t q = 0; q < 4 * FORMAT_COUNT; q++) {
             const struct format *format = &formats[q / 4];
-            if ((channels == 4 && !format->alpha) || codec_refusal(format, true))
+            if ((channels == 4 && !format->alpha) || codec_refusal(format, true) || format->tensor)
                 continue;
             struct encode_request request = {.format = format,
                                              .encoder = {.quality = qualities[q % 4],

@@ -23,6 +23,13 @@ TEST(test_names)
     assert_false(formats[FORMAT_jpeg].lossless);
 }
 
+TEST(test_formats_that_are_read)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        assert_int_equal(format_is_read(&formats[i]), !formats[i].tensor);
+    assert_false(format_is_read(NULL));
+}
+
 TEST(test_suffixes)
 {
     static const struct {
@@ -66,6 +73,9 @@ TEST(test_suffixes)
         {"a.mp4", NULL, ".mp4", NULL},
         {"a.png%00", NULL, NULL, NULL},
         {"a.longer_than_any", NULL, NULL, NULL},
+        {"a.Npy", "npy", NULL, NULL},
+        {"a.raw", "raw", NULL, NULL},
+        {"a.npz", NULL, ".npz", "npy"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct format *format = format_of_path(cases[i].path);
@@ -126,6 +136,14 @@ TEST(test_words)
     assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_422, text), "422");
     assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_444, text), "444");
     assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_GRAY, text), "gray");
+    assert_string_equal(parameter_text(PARAMETER_type, TENSOR_U8, text), "u8");
+    assert_string_equal(parameter_text(PARAMETER_type, TENSOR_F16, text), "f16");
+    assert_string_equal(parameter_text(PARAMETER_type, TENSOR_F32, text), "f32");
+    assert_string_equal(parameter_text(PARAMETER_layout, TENSOR_HWC, text), "hwc");
+    assert_string_equal(parameter_text(PARAMETER_layout, TENSOR_CHW, text), "chw");
+    assert_string_equal(parameter_text(PARAMETER_channels, TENSOR_AS_IMAGE, text), "image");
+    assert_string_equal(parameter_text(PARAMETER_channels, TENSOR_GRAY, text), "gray");
+    assert_string_equal(parameter_text(PARAMETER_channels, TENSOR_RGB, text), "rgb");
     assert_string_equal(parameter_text(PARAMETER_optimize, 1, text), "true");
     assert_string_equal(parameter_text(PARAMETER_optimize, 0, text), "false");
     assert_string_equal(parameter_text(PARAMETER_max_bytes, 2147483647, text), "2147483647");
@@ -135,13 +153,13 @@ TEST(test_lists)
 {
     char text[FORMAT_LIST_BYTES];
     assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text),
-                        "<jpeg>, <png>, <webp> or <avif>");
-    assert_string_equal(format_list(FORMAT_TITLES, 0, "%s", " and ", text),
+                        "<jpeg>, <png>, <webp>, <avif>, <npy> or <raw>");
+    assert_string_equal(format_list(FORMAT_TITLES, FORMATS_READ, "%s", " and ", text),
                         "JPEG, PNG, WebP and AVIF");
-    assert_string_equal(format_list(FORMAT_NOUNS, 0, "%s", " nor ", text),
+    assert_string_equal(format_list(FORMAT_NOUNS, FORMATS_READ, "%s", " nor ", text),
                         "a JPEG, a PNG, a WebP nor an AVIF");
     assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
-                        ".jpg, .jpeg, .png, .webp or .avif");
+                        ".jpg, .jpeg, .png, .webp, .avif, .npy or .raw");
     assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text),
                         "jpeg, webp and avif");
     assert_string_equal(format_list(FORMAT_TITLES, TAKES(compression), "%s", " and ", text),

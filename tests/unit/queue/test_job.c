@@ -391,6 +391,35 @@ TEST(test_headers_limits)
     free(name);
 }
 
+TEST(test_normalize)
+{
+    static const struct row rows[] = {
+        {"{}", STATUS_OK, NULL},
+        {"{\"mean\":[0.485,0.456,0.406],\"std\":[0.229,0.224,0.225]}", STATUS_OK, NULL},
+        {"{\"std\":[1e-6,1e6,1,2]}", STATUS_OK, NULL},
+        {"{\"mean\":[-1e6]}", STATUS_OK, NULL},
+        {"[]", STATUS_BAD_JOB, "output.normalize is []; it must be an object"},
+        {"true", STATUS_BAD_JOB, "output.normalize is true"},
+        {"null", STATUS_BAD_JOB, "output.normalize is null"},
+        {"{\"mean\":[]}", STATUS_BAD_JOB,
+         "output.normalize.mean is []; it must be an array of 1 to 4 numbers from -1e+06 to 1e+06"},
+        {"{\"mean\":[1,1,1,1,1]}", STATUS_BAD_JOB, "1 to 4 numbers"},
+        {"{\"mean\":0.5}", STATUS_BAD_JOB, "output.normalize.mean is 0.5"},
+        {"{\"std\":{\"a\":1}}", STATUS_BAD_JOB, "1 to 4 numbers"},
+        {"{\"mean\":[\"a\"]}", STATUS_BAD_JOB,
+         "output.normalize.mean is [\"a\"]; it must be an array of"},
+        {"{\"mean\":[1000001]}", STATUS_BAD_JOB, "numbers from -1e+06 to 1e+06"},
+        {"{\"std\":[1,0]}", STATUS_BAD_JOB,
+         "output.normalize.std is [1,0]; it must be an array of 1 to 4 numbers from 1e-06 to "
+         "1e+06"},
+        {"{\"std\":[-1]}", STATUS_BAD_JOB, "output.normalize.std is [-1]"},
+        {"{\"std\":[9e-7]}", STATUS_BAD_JOB, "from 1e-06"},
+        {"{\"std\":[1],\"means\":[1]}", STATUS_BAD_JOB,
+         "normalize has the unknown key \"means\"; did you mean \"mean\"?"},
+    };
+    run("{\"input\":\"a\",\"output\":{\"path\":\"b.npy\",\"normalize\":%s}}", rows);
+}
+
 TEST(test_ops)
 {
     static const struct row rows[] = {

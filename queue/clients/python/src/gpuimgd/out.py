@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal, Optional, Sequence, Union
 
 from .places import OutputPlace
-from .steps import Headers, Output
+from .steps import Headers, Normalize, Output
 
-Format = Literal["jpeg", "png", "webp", "avif"]
+Format = Literal["jpeg", "png", "webp", "avif", "npy", "raw"]
 Metadata = Literal["icc", "exif", "xmp", "copyright", "density"]
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "avif",
     "image",
     "jpeg",
+    "npy",
     "png",
+    "raw",
     "webp",
 ]
 
@@ -178,6 +180,76 @@ def avif(
     )
 
 
+def npy(
+    place: OutputPlace,
+    *,
+    type: Optional[Literal["u8", "f16", "f32"]] = None,
+    layout: Optional[Literal["hwc", "chw"]] = None,
+    channels: Optional[Literal["image", "gray", "rgb"]] = None,
+    normalize: Optional[Normalize] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes a NumPy array.
+
+    type: u8, f16, f32; default: u8. The numbers, in little-endian order: unsigned bytes, or IEEE
+        754 floats of 16 or 32 bits. Floats are 0 to 255, or what normalize makes of them.
+    layout: hwc, chw; default: hwc. The axes in C order: hwc has the shape (height, width,
+        channels), chw (channels, height, width). A gray image has one channel.
+    channels: image, gray, rgb; default: image. image keeps 1, 3 or 4 channels; gray makes one, as
+        the operation grayscale ; rgb makes three: gray is repeated, and alpha is flattened over
+        background.
+    normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format="npy",
+        type=type,
+        layout=layout,
+        channels=channels,
+        normalize=normalize,
+        ttl_s=ttl_s,
+        headers=headers,
+    )
+
+
+def raw(
+    place: OutputPlace,
+    *,
+    type: Optional[Literal["u8", "f16", "f32"]] = None,
+    layout: Optional[Literal["hwc", "chw"]] = None,
+    channels: Optional[Literal["image", "gray", "rgb"]] = None,
+    normalize: Optional[Normalize] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+) -> Output:
+    """Writes a raw tensor.
+
+    type: u8, f16, f32; default: u8. The numbers, in little-endian order: unsigned bytes, or IEEE
+        754 floats of 16 or 32 bits. Floats are 0 to 255, or what normalize makes of them.
+    layout: hwc, chw; default: hwc. The axes in C order: hwc has the shape (height, width,
+        channels), chw (channels, height, width). A gray image has one channel.
+    channels: image, gray, rgb; default: image. image keeps 1, 3 or 4 channels; gray makes one, as
+        the operation grayscale ; rgb makes three: gray is repeated, and alpha is flattened over
+        background.
+    normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    """
+    return Output(
+        place,
+        format="raw",
+        type=type,
+        layout=layout,
+        channels=channels,
+        normalize=normalize,
+        ttl_s=ttl_s,
+        headers=headers,
+    )
+
+
 def image(
     place: OutputPlace,
     *,
@@ -190,7 +262,11 @@ def image(
     max_bytes: Optional[int] = None,
     lossless: Optional[bool] = None,
     effort: Optional[int] = None,
+    type: Optional[Literal["u8", "f16", "f32"]] = None,
+    layout: Optional[Literal["hwc", "chw"]] = None,
+    channels: Optional[Literal["image", "gray", "rgb"]] = None,
     format: Optional[Format] = None,
+    normalize: Optional[Normalize] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
@@ -221,7 +297,14 @@ def image(
         max_bytes.
     effort: 0 to 6. Higher levels take longer and make smaller files. In WebP it is the method of
         cwebp, and devices encode only 2; in AVIF the speed of avifenc is 10 less this.
+    type: u8, f16, f32. The numbers, in little-endian order: unsigned bytes, or IEEE 754 floats of
+        16 or 32 bits. Floats are 0 to 255, or what normalize makes of them.
+    layout: hwc, chw. The axes in C order: hwc has the shape (height, width, channels), chw
+        (channels, height, width). A gray image has one channel.
+    channels: image, gray, rgb. image keeps 1, 3 or 4 channels; gray makes one, as the operation
+        grayscale ; rgb makes three: gray is repeated, and alpha is flattened over background.
     format: By default that of the suffix of the path or URL, or else that of the input.
+    normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -239,6 +322,10 @@ def image(
         max_bytes=max_bytes,
         lossless=lossless,
         effort=effort,
+        type=type,
+        layout=layout,
+        channels=channels,
+        normalize=normalize,
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, Literal, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Literal, Mapping, Optional, Sequence, Tuple, Union
 
 from .declared import ErrorCode
 
@@ -49,10 +49,12 @@ class Image:
 
 @dataclass(frozen=True)
 class OutputImage(Image):
-    """data: the file, if the job's output is a Download."""
+    """dtype and shape: of a tensor. data: the file, if the job's output is a Download."""
 
     quality: Optional[int] = None
     encoder: Optional[str] = None
+    dtype: Optional[str] = None
+    shape: Optional[Sequence[int]] = None
     values: Mapping[str, Any] = field(default_factory=dict)
     error: Optional[Failure] = None
     data: Optional["bytes_"] = field(default=None, repr=False)

@@ -23,6 +23,13 @@ class Headers(TypedDict, total=False):
     metadata: Mapping[str, str]
 
 
+class Normalize(TypedDict, total=False):
+    """One number for all channels of a tensor, or one for each."""
+
+    mean: Sequence[float]
+    std: Sequence[float]
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
