@@ -164,7 +164,7 @@ static int64_t load_of(const struct dispatch_device *device, const struct dispat
 {
     const struct dispatch_backlog *backlog = &device->backlog[request->kind];
     int64_t load = backlog->jobs * (int64_t)NS_PER_MS + ages_ns(backlog, now_ns);
-    return takes(device, request, now_ns) ? load : INT64_MAX - 1;
+    return takes(device, request, now_ns) ? load : INT64_MAX / 2 + load;
 }
 
 /* The least loaded device in service; those that cannot have the file now come last.

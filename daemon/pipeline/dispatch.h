@@ -6,9 +6,10 @@
  * two are long files. So:
  *
  * - Sequential JPEGs go to a device.
- * - Long files go to the cores while there are fewer files than workers, counting what the cores
- *   decode and the long files of devices: so a few files take no longer than without a device.
- *   Otherwise they go to a device: a core that decodes does not read and write for it.
+ * - Long files go to the cores while there are fewer files than workers, counting until their jobs
+ *   end what the cores decode and the long files of devices: so a few files take no longer than
+ *   without a device. Otherwise they go to a device: a core that decodes does not read and write
+ *   for it.
  * - Drawn PNGs of more than DRAWN_PIXELS go to the cores, which decode them ten times as fast as a
  *   device: that takes 0.2 s and more for one.
  * - The cores get what the device cannot have now: it has no memory for the file, has PNGS_MOST

@@ -85,6 +85,21 @@ TEST(rules_and_service)
     dispatch_close(&alone);
 }
 
+TEST(full_devices_share_what_they_must_take)
+{
+    struct dispatch_request forced = photograph;
+    struct dispatch_charge charges[8];
+    forced.rule = DISPATCH_TO_DEVICE;
+    forced.device_bytes = 2 * GIB;
+    open_alone(2, GIB);
+    for (size_t i = 0; i < COUNT_OF(charges); i++)
+        charges[i] = sent_at(forced, NS_PER_S);
+    assert_int_equal(alone.devices[0].backlog[forced.kind].jobs, COUNT_OF(charges) / 2);
+    for (size_t i = 0; i < COUNT_OF(charges); i++)
+        dispatch_end(&alone, &charges[i]);
+    dispatch_close(&alone);
+}
+
 /* The cores get jobs that do not fit into the device's memory. */
 TEST(memory_bounds_a_device)
 {
