@@ -21,7 +21,7 @@ import uuid
 from urllib.parse import quote
 
 from aiohttp import web
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 
 PRESETS = {
@@ -70,7 +70,8 @@ class Images:
     def __init__(self):
         url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379")
         # redis-py 8 waits 5 s for a reply, unless told otherwise: too short for BRPOP.
-        self.redis = Redis.from_url(url, socket_timeout=5)
+        self.redis = Redis(connection_pool=BlockingConnectionPool.from_url(
+            url, max_connections=64, timeout=2, socket_timeout=5))
         self.blocking = Redis.from_url(url, socket_timeout=BLOCK_S + 5)
         self.reply_to = f"gpuimgd:reply:http-{uuid.uuid4()}"
         self.replies = {}  # id of a job: the future of its result
@@ -153,7 +154,7 @@ class Images:
         try:
             found = await self.find(request, "gpuimgd:img:http:" + digest, preset, path)
         except (RedisError, OSError):
-            return error(503, "Redis is away", 5)
+            return error(503, "Redis is away, or serves too many requests", 5)
         if isinstance(found, web.Response):
             return found
         tag = hashlib.sha256(found).hexdigest()[:32]
@@ -164,12 +165,14 @@ class Images:
                             content_type="image/" + preset["output"]["format"])
 
     async def run(self, _):
-        task = asyncio.ensure_future(self.read_results())
+        reader = asyncio.ensure_future(self.read_results())
         yield
-        task.cancel()
-        await asyncio.gather(task, *self.making.values(), return_exceptions=True)
-        await self.redis.close()
-        await self.blocking.close()
+        tasks = [reader, *self.making.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for redis in self.redis, self.blocking:
+            await redis.connection_pool.disconnect()
 
 
 def main(words):

@@ -10,7 +10,7 @@
 set -uo pipefail
 export LC_ALL=C.UTF-8
 [ $# -ge 2 ] || { echo "usage: $0 FOLDER SUBMIT-OPTION..." >&2; exit 64; }
-# A file must be this old that was not seen being closed; but one that was seen being created, 600 s.
+# Files that were not seen being closed must be this old; if they were seen being created, 600 s.
 readonly folder=$1 quiet_s=${QUIET_S:-10}
 declare -A open_since # "x$name": when the file was created
 shift
@@ -24,7 +24,8 @@ claim() { # NAME
     case $name in '' | .* | *.part | *.tmp) return ;; esac # still being written
     [ -f "inbox/$name" ] && [ ! -L "inbox/$name" ] || return
     stamp=$(date -r "inbox/$name" +%s%N)-$(stat -c %i -- "inbox/$name") || return
-    if [[ ! $name =~ ^[^[:cntrl:]]+$ ]] || ! mv -fT -- "inbox/$name" "work/$name.$stamp" 2>/dev/null; then
+    if [[ ! $name =~ ^[^[:cntrl:]]+$ ]] ||
+        ! mv -fT -- "inbox/$name" "work/$name.$stamp" 2>/dev/null; then
         mv -fT -- "inbox/$name" "failed/$stamp" &&
             printf '%q: a name must be UTF-8, short, and without control characters\n' "$name" |
             tee "failed/$stamp.txt" >&2
@@ -37,18 +38,22 @@ handle() {
     CLOSE_WRITE* | MOVED_TO\ *) claim "${1#* }" ;;
     esac
 }
-# Files that were there before, or whose event was lost, or that another host writes.
+# Files that were there before, or whose event was lost, or that another host writes. Claims 1000,
+# and returns 1 if there are more.
 claim_old() {
-    local name
+    local name count=0
     while IFS= read -r -d '' name; do
-        ((SECONDS - ${open_since["x$name"]:--600} < 600)) || claim "$name"
-    done < <(
-        find inbox -maxdepth 1 -type f ! -newermt "-$quiet_s seconds" -printf '%f\0')
+        ((SECONDS - ${open_since["x$name"]:--600} >= 600)) || continue
+        ((++count <= 1000)) || return 1
+        claim "$name"
+    done < <(find inbox -maxdepth 1 -type f ! -newermt "-$quiet_s seconds" ! -name '.*' \
+        ! -name '*.part' ! -name '*.tmp' -printf '%f\0')
 }
 settle() { # RESULT
     local file id
     [[ $1 =~ \"id\":\"(watch-([0-9-]+))\" ]] || return # the last line has only numbers
-    id=${BASH_REMATCH[1]} file=$(find work -name "*.${BASH_REMATCH[2]}" -printf '%f/') file=${file%/}
+    id=${BASH_REMATCH[1]}
+    file=$(find work -name "*.${BASH_REMATCH[2]}" -printf '%f/') file=${file%/}
     [ -n "$file" ] || return
     printf '%s\n' "$1"
     case $1 in
