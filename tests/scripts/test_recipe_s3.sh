@@ -92,6 +92,9 @@ test_list() {
     push_event '{"Service":"Amazon S3","Event":"s3:TestEvent"}'
     push_event 'no JSON'
     push_event '{"Records":[{"s3":{}}]}'
+    push_event "$(event '%ED%A0%80.jpg')"
+    push_event "$(event '\ud800.jpg')"
+    push_event "$(event '..%2F..%2Fcat.jpg')"
     push_event "$(printf '[%.0s' {1..20000})"
     push_event '{"Records":[{"eventName":"ObjectCreated:Put","s3":{"bucket":{"name":"photos-small"},"object":{"key":"in/minio.jpg.jpg"}}}]}'
     put_object last.jpg
@@ -130,7 +133,7 @@ test_hook() {
 }
 test_lines() {
     local key
-    for key in one two; do put_object $key.jpg; event $key.jpg; echo; done >"$dir/events"
+    for key in one two; do put_object $key.jpg; event $key.jpg; printf '\n\n\xff\n'; done >"$dir/events"
     check "events from lines" /usr/bin/python3 "$recipes/s3_events.py" stdin <"$dir/events"
     check "make images" is_made one.jpg
     check "all of them" is_made two.jpg

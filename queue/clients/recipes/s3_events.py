@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Makes a job of each image that S3 announces with an event notification:
 
-    s3_events.py list KEY        takes events from a Redis list, where MinIO (format=access) puts them
+    s3_events.py list KEY        takes events from a Redis list: MinIO's, with format=access
     s3_events.py http HOST:PORT  takes them as POSTs, from MinIO's webhook or SNS
     s3_events.py stdin           takes them from lines, such as the bodies of messages of SQS
     s3_events.py results         prints a line for each job that failed or is dead
 
 Needs redis-py. The daemons need url_prefixes with both buckets and their keys. Environment:
-REDIS_URL; ENDPOINT, the URL of S3; TARGET, the URL of an output, with {endpoint}, {bucket} and {key};
-TOKEN, if POSTs must have the header `Authorization: Bearer TOKEN`."""
+REDIS_URL; ENDPOINT, the URL of S3; TARGET, the URL of an output, with {endpoint}, {bucket} and
+{key}; TOKEN, if POSTs must have the header `Authorization: Bearer TOKEN`."""
 import hashlib
 import hmac
 import json
@@ -31,7 +31,7 @@ BLOCK_S, BODY_MAX = 5, 1 << 20
 # redis-py 8 waits 5 s for a reply, unless told otherwise: too short for BLMOVE.
 server = redis.Redis.from_url(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
                               socket_timeout=BLOCK_S + 5)
-# The URLs that TARGET makes: the events of such objects are ignored, or each output would be an input.
+# The URLs that TARGET makes. Events of such objects are ignored: no output must become an input.
 MADE = re.compile(".+".join(map(re.escape, re.split(r"\{bucket\}|\{key\}",
                                                     TARGET.replace("{endpoint}", ENDPOINT)))))
 
@@ -54,7 +54,8 @@ def jobs(text):
         for record in records(json.loads(text)):
             bucket, item = record["s3"]["bucket"]["name"], record["s3"]["object"]
             key = unquote_plus(item["key"])
-            source = f"{ENDPOINT}/{bucket}/{quote(key, safe='/-_.~')}"
+            place = {"bucket": quote(bucket, safe=""), "key": quote(key, safe="/-_.~")}
+            source = "{}/{bucket}/{key}".format(ENDPOINT, **place)
             if "ObjectCreated:" not in record["eventName"] or MADE.fullmatch(source) or \
                     not key.lower().endswith(SUFFIXES):
                 continue
@@ -64,9 +65,7 @@ def jobs(text):
                 "id": "s3-" + hashlib.sha256(json.dumps(version).encode()).hexdigest(),
                 "unique": True, "pushed": time.time(), "reply_to": REPLIES,
                 "meta": {"bucket": bucket, "key": key}, "input": {"url": source},
-                "output": {"url": TARGET.format(endpoint=ENDPOINT, bucket=quote(bucket),
-                                                key=quote(key, safe="/-_.~"))},
-                "ops": OPERATIONS}))
+                "output": {"url": TARGET.format(endpoint=ENDPOINT, **place)}, "ops": OPERATIONS}))
     except (KeyError, TypeError, AttributeError, RecursionError, UnicodeError) as error:
         raise ValueError(f"not an event of S3: {error!r}") from error
     return made
@@ -92,7 +91,7 @@ def until_redis_answers(call, *words):
 
 
 def from_lines():
-    for line in sys.stdin:
+    for line in filter(bytes.strip, sys.stdin.buffer):
         try:
             until_redis_answers(push, line)
         except ValueError as error:
