@@ -1,12 +1,12 @@
-# sidekiq.rb - runs gpuimgd from Sidekiq: a worker that pushes jobs, and a consumer that enqueues the
-# worker that follows.
+# sidekiq.rb - runs gpuimgd from Sidekiq: a worker pushes jobs, and a consumer enqueues the worker
+# that follows.
 #
 #     PhotoUploaded.perform_async(42, "1732700000", "in/42.jpg")   # in your application
 #     sidekiq -r ./sidekiq.rb                                      # runs the three workers
-#     ruby sidekiq.rb [NAME]                                       # the consumer; NAME must be unique
+#     ruby sidekiq.rb [NAME]                                       # the consumer; a unique NAME
 #
-# Sidekiq 6 or later and the gem redis. REDIS_URL is the Redis of gpuimgd and of Sidekiq. A worker
-# may run twice, as any of Sidekiq's.
+# Needs Sidekiq 6 or later and the gem redis. REDIS_URL is the Redis of gpuimgd and of Sidekiq. A
+# worker may run twice, as any of Sidekiq's.
 require "json"
 require "redis"
 require "sidekiq"
@@ -21,10 +21,11 @@ module Gpuimgd
       Redis.new(url: ENV.fetch("REDIS_URL", "redis://127.0.0.1:6379"), reconnect_attempts: 1)
   end
 
-  # A worker that Sidekiq runs again pushes the same id, and the daemons run a unique job once.
+  # A worker that runs again pushes the same id, and the daemons run a unique job once.
   def self.push(id, job, meta)
     redis.lpush(JOBS, JSON.generate(job.merge(
-      "id" => id, "unique" => true, "reply_to" => REPLIES, "meta" => meta, "pushed" => Time.now.to_f)))
+      "id" => id, "unique" => true, "reply_to" => REPLIES, "meta" => meta,
+      "pushed" => Time.now.to_f)))
   end
 
   # Enqueues what follows a result. It stays in the second list until Sidekiq has its worker.
@@ -50,8 +51,10 @@ class PhotoUploaded
   def perform(photo, version, path)
     Gpuimgd.push("photo-#{photo}-#{version}",
                  { "input" => path, "outputs" => [
-                   { "output" => "photos/#{photo}/large.webp", "ops" => [{ "op" => "resize", "width" => 1200 }] },
-                   { "output" => "photos/#{photo}/small.webp", "ops" => [{ "op" => "resize", "width" => 320 }] }] },
+                   { "output" => "photos/#{photo}/large.webp",
+                     "ops" => [{ "op" => "resize", "width" => 1200 }] },
+                   { "output" => "photos/#{photo}/small.webp",
+                     "ops" => [{ "op" => "resize", "width" => 320 }] }] },
                  { "photo" => photo })
   end
 end
@@ -78,8 +81,8 @@ if $PROGRAM_NAME == __FILE__
   while running
     begin
       Gpuimgd.consume(ARGV.fetch(0, "1"))
-    rescue Redis::BaseError, SystemCallError => error
-      warn "Redis: #{error.message}"
+    rescue StandardError => error # Redis is away, for example; the result stays where it is
+      warn "#{error.class}: #{error.message}"
       sleep 1
     end
   end
