@@ -32,9 +32,6 @@ need_module() { # Python module, package
 want_command() { # command package
     command -v "$1" >/dev/null 2>&1 || wanted="$wanted $2"
 }
-want_module() { # Python module, package
-    /usr/bin/python3 -c "import $1" 2>/dev/null || wanted="$wanted $2"
-}
 want_library() { # pkg-config name, package
     has_library "$1" || wanted="$wanted $2"
 }

@@ -7,8 +7,8 @@
 Prints one line of JSON per group of two or more images: `keep` is the image with the most pixels,
 `same` are the others, each with its distance to `keep`: the number of bits, of 64, that differ.
 DISTANCE is the largest one, 0 to 11, by default 6. From about 10 on, different images are grouped,
-too, and from 8 on it takes ten times as long. Each image is in one group. Python 3.10 or later. Exit status: 0, 1 if an image has no hash, which standard error
-then names, 64 usage."""
+too, and from 8 on it takes ten times as long. Each image is in one group. Python 3.10 or later.
+Exit status: 0, 1 if an image has no hash, which standard error then names, 64 usage."""
 import itertools
 import json
 import sys
@@ -72,7 +72,8 @@ def read(lines):
         images.pop(name, None)
         errors.pop(name, None)
         if value is None:
-            error = result.get("error", {"code": "no phash", "message": "its job did not ask for it"})
+            error = result.get("error",
+                               {"code": "no phash", "message": "its job did not ask for it"})
             errors[name] = f"{error['code']}: {error['message']}"
         else:
             images[name] = image["width"] * image["height"], int(value, 16)
