@@ -147,6 +147,7 @@ else
     want_module jsonschema python3-jsonschema
     want_module setuptools python3-setuptools
     want_module pip python3-pip
+    want_module wheel python3-wheel
     want_module ensurepip python3-venv
     want_command inotifywait inotify-tools # of the recipes
     want_command sidekiq ruby-sidekiq

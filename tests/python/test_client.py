@@ -109,6 +109,8 @@ def test_refusals():
             raises(ValueError, lambda: client.submit(job))
         raises(TypeError, lambda: Upload("text"))
         raises(ValueError, lambda: Client(connect(world.redis), shards=65))
+        raises(ValueError, lambda: Client(connect(world.redis), shards=2, namespace="a{b}"))
+        raises(ValueError, lambda: Client([connect(world.redis)] * 2))
         raises(ValueError, lambda: next(client.map([], window=0)))
         plain = connect(world.redis)
         plain.set("gpuimgd:jobs", "not a list")

@@ -20,7 +20,7 @@ choose_python() {
         best=${best:-$python}
         "$python" -c 'import redis, jsonschema, setuptools, pip' 2>/dev/null && best=$python && break
     done
-    echo "$best"
+    command -v "$best"
 }
 python=$(choose_python)
 [ -n "$python" ] || { echo "ok - ${0##*/} # SKIP there is no Python 3.9 with redis-py here"; exit 77; }
@@ -29,6 +29,11 @@ make_world python
 skip() { echo "ok - $1 # SKIP $2"; }
 has_module() { "$python" -c "import $1" 2>/dev/null; }
 
+# setuptools before 70.1 needs the package wheel.
+can_build() {
+    { has_module setuptools.command.bdist_wheel || { has_module setuptools && has_module wheel; }; } &&
+        "$python" -m pip --python "$python" --version >/dev/null 2>&1 && has_module venv
+}
 # The folder is copied, because setuptools builds in it.
 build_wheel() {
     cp -r "$package" "$dir/package" &&
@@ -73,13 +78,13 @@ sample_has_types() {
 main() {
     local programs_failed=0 processes=()
     check "the package and the schemas are those of the sources" queue/clients/generate.py "$build" --check
-    if has_module setuptools && "$python" -m pip --version >/dev/null 2>&1; then
+    if can_build; then
         check "the wheel is built without a network" build_wheel
         check "it is installed into a fresh environment" make_environment
         check "which has this version" installed_from_it
         python=$dir/venv/bin/python
     else
-        skip "the package is built and installed" "there is no pip or setuptools here"
+        skip "the package is built and installed" "there is no pip, setuptools or wheel here"
         export PYTHONPATH=$PWD/$package/src
     fi
     run_programs "$python"

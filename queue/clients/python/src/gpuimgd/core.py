@@ -144,6 +144,9 @@ def shard_namespace(namespace: str, shards: int, index: int) -> str:
     if shards == 1:
         return namespace
     bare = namespace[1:-1] if namespace[:1] == "{" and namespace[-1:] == "}" else namespace
+    if "{" in bare or "}" in bare:
+        raise ValueError(f"namespace is {namespace!r}; with several shards it must have no braces, or "
+                         "one pair around all of it")
     return f"{{{bare}:{index}}}"
 
 
