@@ -65,29 +65,41 @@ const struct format *format_of_path(const char *path)
     return dot ? format_by_suffix(dot + 1) : NULL;
 }
 
-/* "gif", "jp2" and "xyz" look like formats; "v2", "2024" and "small" do not. */
-static bool looks_like_format(const char *suffix)
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+
+static bool is_listed(const char *suffix, const char *const *list)
 {
-    size_t length = strspn(suffix, "abcdefghijklmnopqrstuvwxyz0123456789");
-    return !suffix[length] && (length == 3 || length == 4) && strcspn(suffix, "0123456789") >= 2;
+    while (*list && strcmp(*list, suffix) != 0)
+        list++;
+    return *list != NULL;
 }
 
-const char *format_wrong_suffix(const char *path, const char **near)
+const char *format_wrong_suffix(const char *path, bool of_url, const char **near)
 {
+    static const char *const foreign[] = {"bmp", "gif", "heic", "heif", "ico", "jp2", "jxl",
+                                          "mp4", "pbm", "pdf",  "pgm",  "pnm", "ppm", "psd",
+                                          "svg", "tga", "tif",  "tiff", NULL};
+    static const char *const copies[] = {"bak",  "copy", "edit", "full", "half",
+                                         "min",  "new",  "old",  "orig", "part",
+                                         "prev", "temp", "tmp",  "web",  NULL};
     const char *words[FORMAT_SUFFIXES_MAX], *dot = dot_of(path);
     char suffix[8];
     size_t count = 0, length = 0;
     *near = NULL;
     if (!dot || format_by_suffix(dot + 1) || strlen(dot + 1) >= sizeof suffix)
         return NULL;
-    do
+    for (; dot[1 + length]; length++)
         suffix[length] = (char)tolower((unsigned char)dot[1 + length]);
-    while (suffix[length++]);
+    suffix[length] = '\0';
+    if (is_listed(suffix, foreign))
+        return dot;
+    if (length < 3 || suffix[strspn(suffix, LETTERS)] || is_listed(suffix, copies))
+        return NULL;
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++)
         for (const char *const *word = format->suffixes; *word; word++)
             words[count++] = *word;
     *near = text_nearest(suffix, words, count);
-    return *near || looks_like_format(suffix) ? dot : NULL;
+    return *near || (length <= 4 && !of_url) ? dot : NULL;
 }
 
 bool format_is_read(const struct format *format)

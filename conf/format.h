@@ -103,11 +103,12 @@ const struct format *format_by_name(const char *name);
 const struct format *format_by_suffix(const char *suffix);
 /* The format of a path's suffix; NULL if there is none. */
 const struct format *format_of_path(const char *path);
-/* The suffix of a path, with its dot, if it looks like one of an image format that gpuimgd does not
- * write: 3 or 4 letters (".gif", ".xyz"), of which the last two may be digits, or almost a known
- * suffix (".pgn"); otherwise NULL. Other suffixes ("cat", "cat.v2") say nothing about the format.
- * *near: the suffix that may be meant, without a dot, or NULL. */
-const char *format_wrong_suffix(const char *path, const char **near);
+/* The suffix of a path, with its dot, if it is one of an image format that gpuimgd does not write
+ * (".gif"), almost a known suffix (".pgn"), or of 3 or 4 letters (".xyz"); otherwise NULL. Usual
+ * endings of copies (".bak"), and other suffixes ("cat", "cat.v2"), say nothing about the format.
+ * of_url: the path is that of a URL, whose last part may be the name of a program (".php"): letters
+ * alone do not count. *near: the suffix that may be meant, without a dot, or NULL. */
+const char *format_wrong_suffix(const char *path, bool of_url, const char **near);
 
 /* Whether it is a format that is read. Takes NULL. */
 bool format_is_read(const struct format *format);

@@ -101,7 +101,8 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
     const struct job_output *output = &run->job.outputs[index];
     char url[JOB_URL_BYTES_MAX + 1];
     const char *path = name_with_suffix(&output->place, url);
-    const char *near = NULL, *other = path ? format_wrong_suffix(path, &near) : NULL;
+    const char *near = NULL,
+               *other = path ? format_wrong_suffix(path, output->place.url, &near) : NULL;
     const struct format *meant = path ? format_of_path(path) : NULL;
     const struct format *asked = output->format ? format_by_name(output->format) : NULL;
     char text[40], known[FORMAT_LIST_BYTES], shown[64];

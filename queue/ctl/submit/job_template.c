@@ -204,7 +204,7 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
     }
     text_copy_url(name, sizeof name, out); /* the suffix is before the query of a URL */
     const char *suffixed = is_url ? name : out, *near;
-    const char *wrong = format_wrong_suffix(suffixed, &near);
+    const char *wrong = format_wrong_suffix(suffixed, is_url, &near);
     if (wrong && !formatted && near)
         ctl_usage(ctl,
                   "--out is \"%s\", which ends in %s; did you mean .%s? A folder's name ends in "

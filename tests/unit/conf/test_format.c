@@ -55,13 +55,18 @@ TEST(test_suffixes)
         {"cat.v2", NULL, NULL, NULL},
         {"cl.xyz", NULL, ".xyz", NULL},
         {"a.heic", NULL, ".heic", NULL},
-        {"a.jp2", NULL, ".jp2", "jpg"},
+        {"a.jp2", NULL, ".jp2", NULL},
         {"o.x.pgn", NULL, ".pgn", "png"},
         {"a.JGP", NULL, ".JGP", "jpg"},
         {"a.jpge", NULL, ".jpge", "jpg"},
         {"a.webpp", NULL, ".webpp", "webp"},
-        {"a.web", NULL, ".web", "webp"},
-        {"a.pn", NULL, ".pn", "png"},
+        {"a.wbp", NULL, ".wbp", "webp"},
+        {"a.web", NULL, NULL, NULL},
+        {"a.pn", NULL, NULL, NULL},
+        {"a.orig", NULL, NULL, NULL},
+        {"a.BAK", NULL, NULL, NULL},
+        {"a.tmp", NULL, NULL, NULL},
+        {"a.php", NULL, ".php", NULL},
         {"cat.2024", NULL, NULL, NULL},
         {"cat.small", NULL, NULL, NULL},
         {"cat.v10", NULL, NULL, NULL},
@@ -69,7 +74,7 @@ TEST(test_suffixes)
         {"..", NULL, NULL, NULL},
         {"a.j", NULL, NULL, NULL},
         {"a.b\xc3\xbc", NULL, NULL, NULL},
-        {"a. png", NULL, ". png", "png"},
+        {"a. png", NULL, NULL, NULL},
         {"a.mp4", NULL, ".mp4", NULL},
         {"a.png%00", NULL, NULL, NULL},
         {"a.longer_than_any", NULL, NULL, NULL},
@@ -79,7 +84,7 @@ TEST(test_suffixes)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct format *format = format_of_path(cases[i].path);
-        const char *near, *wrong = format_wrong_suffix(cases[i].path, &near);
+        const char *near, *wrong = format_wrong_suffix(cases[i].path, false, &near);
         if (cases[i].name)
             assert_ptr_equal(format, format_by_name(cases[i].name));
         else
@@ -91,6 +96,21 @@ TEST(test_suffixes)
     assert_ptr_equal(format_by_suffix("JPG"), &formats[FORMAT_jpeg]);
     assert_null(format_by_suffix(".jpg"));
     assert_null(format_by_suffix(""));
+}
+
+TEST(test_suffixes_of_urls)
+{
+    /* The last part of a URL may be a program. */
+    static const struct {
+        const char *path, *wrong;
+    } urls[] = {{"/put.php", NULL}, {"/put.aspx", NULL}, {"/john.doe", NULL},
+                {"/a.xyz", NULL},   {"/a.pgn", ".pgn"},  {"/a.TIFF", ".TIFF"},
+                {"/a.png", NULL},   {"/a.jpge", ".jpge"}};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        const char *near, *wrong = format_wrong_suffix(urls[i].path, true, &near);
+        if (!wrong != !urls[i].wrong || (wrong && strcmp(wrong, urls[i].wrong) != 0))
+            fail_msg("%s: %s", urls[i].path, wrong ? wrong : "right");
+    }
 }
 
 TEST(test_parameters)
