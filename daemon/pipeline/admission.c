@@ -243,7 +243,7 @@ void admission_look(struct job_run *run, struct blocked_memory *memory)
     bool is_short = admission->line > 0 && admission->is_short;
     pthread_mutex_unlock(&admission->lock);
     struct pool_usage usage = engine_pinned_usage(admission->engine);
-    size_t pinned = plan->input_bytes + plan->output_bytes;
+    size_t pinned = engine_pinned_need(admission->engine, plan);
     *memory = (struct blocked_memory){.since_ns = run->timing.entered_ns};
     if (!is_short)
         return;

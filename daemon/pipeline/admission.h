@@ -66,8 +66,8 @@ bool admission_try(struct job_run *run);
  * false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
 
-/* Sets *memory to what the first job of the line lacks; wanted is 0 if it waits only for other jobs
- * to end. */
+/* Sets *memory to what the first job of the line lacks: nothing if it waits only for other jobs to
+ * end. */
 void admission_look(struct job_run *run, struct blocked_memory *memory);
 
 /* For a job that admission_try has just refused. true: only zombies hold memory, so the job left

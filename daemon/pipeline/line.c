@@ -181,10 +181,12 @@ uint32_t line_length(struct pipeline *pipeline)
 
 void line_look(struct pipeline *pipeline, struct blocked_memory *memory)
 {
-    *memory = (struct blocked_memory){0};
+    *memory = (struct blocked_memory){.by = BLOCKED_BY_NOTHING};
     each_run (run, &pipeline->stages[STAGE_ADMIT]) {
+        if (run->wait.turn == TURN_ASIDE)
+            continue;
         admission_look(run, memory);
-        if (memory->wanted > 0)
+        if (memory->by != BLOCKED_BY_NOTHING)
             return;
         break;
     }
@@ -195,7 +197,7 @@ void line_look(struct pipeline *pipeline, struct blocked_memory *memory)
         struct pool_usage usage =
             lane ? admission_usage(&pipeline->admission) : pool_usage(pipeline->file_pool);
         *memory = (struct blocked_memory){.by = lane ? BLOCKED_BY_CODECS : BLOCKED_BY_FILES,
-                                          .wanted = lane ? 1 : run->input.bytes + 1,
+                                          .wanted = lane ? 0 : run->input.bytes,
                                           .free = usage.budget - usage.used,
                                           .limit = usage.budget,
                                           .since_ns = run->timing.entered_ns};

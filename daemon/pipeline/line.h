@@ -35,5 +35,5 @@ void line_recall(struct pipeline *pipeline);
 void line_leave(struct job_run *run);
 /* Jobs that wait for memory. */
 uint32_t line_length(struct pipeline *pipeline);
-/* Sets *memory to what the first waiting job lacks; wanted is 0 if none waits for memory. */
+/* Sets *memory to what the first waiting job lacks, if one waits for memory. */
 void line_look(struct pipeline *pipeline, struct blocked_memory *memory);

@@ -44,7 +44,7 @@ static enum blocked_by reason_of(const struct snapshot *s, bool by_signal)
         return BLOCKED_BY_REDIS;
     if (!s->disk_works)
         return BLOCKED_BY_DISK;
-    if (s->lack.wanted > 0)
+    if (s->lack.by != BLOCKED_BY_NOTHING)
         return s->lack.by;
     return s->in_flight >= s->in_flight_max && s->queue_length > 0 ? BLOCKED_BY_INFLIGHT
                                                                    : BLOCKED_BY_NOTHING;
@@ -69,9 +69,8 @@ static void explain_memory(struct blocked *blocked, const struct blocked_memory 
     blocked->wanted = memory->wanted;
     blocked->free = memory->free;
     blocked->limit = memory->limit;
-    blocked->since_ns = memory->since_ns;
     char wanted[32] = "";
-    if (memory->wanted > 1)
+    if (memory->wanted > 0)
         snprintf(wanted, sizeof wanted, "%.1f MB of ", (double)memory->wanted / 1e6);
     snprintf(blocked->why, sizeof blocked->why, "a job waits for %s%s; %.1f of %.1f MB are free%s",
              wanted, names[memory->by], (double)memory->free / 1e6, (double)memory->limit / 1e6,
@@ -115,13 +114,29 @@ static void explain(struct blocked *blocked, const struct snapshot *s)
     }
 }
 
+/* A reason that was not found for longer has ended. */
+#define GAP_NS (3 * NS_PER_S)
+
+/* Returns when the reason began. */
+static uint64_t note_reason(struct blocked *blocked, const struct snapshot *s)
+{
+    struct blocked_past *past = &blocked->past[blocked->by];
+    bool lasts = past->found_ns > 0 && s->taken_ns - past->found_ns <= GAP_NS;
+    if (!lasts)
+        past->since_ns = blocked->by == s->lack.by && s->lack.since_ns < s->taken_ns
+                             ? s->lack.since_ns
+                             : s->taken_ns;
+    past->found_ns = s->taken_ns;
+    return past->since_ns;
+}
+
 void blocked_find(struct snapshot *snapshot, bool by_signal)
 {
     struct blocked *blocked = &snapshot->blocked;
-    enum blocked_by by = reason_of(snapshot, by_signal);
-    uint64_t since_ns = by == blocked->by ? blocked->since_ns : snapshot->taken_ns;
-    *blocked = (struct blocked){.by = by, .since_ns = since_ns};
+    blocked->by = reason_of(snapshot, by_signal);
+    blocked->wanted = blocked->free = blocked->limit = 0;
+    blocked->for_s = 0;
     explain(blocked, snapshot);
-    if (by != BLOCKED_BY_NOTHING && snapshot->taken_ns > blocked->since_ns)
-        blocked->for_s = clock_ms(blocked->since_ns, snapshot->taken_ns) / 1e3;
+    if (blocked->by != BLOCKED_BY_NOTHING)
+        blocked->for_s = clock_ms(note_reason(blocked, snapshot), snapshot->taken_ns) / 1e3;
 }

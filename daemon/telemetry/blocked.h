@@ -32,21 +32,25 @@ enum blocked_by {
 extern const char *const blocked_names[BLOCKED_COUNT];   /* "", "drain", "signal", ... */
 extern const char *const blocked_advices[BLOCKED_COUNT]; /* what to do, as a sentence */
 
-/* The memory for which the first waiting job waits. wanted: 0: no job waits; 1: unknown. */
+/* The memory for which the first waiting job waits. */
 struct blocked_memory {
-    enum blocked_by by;
-    uint64_t wanted, free, limit; /* bytes */
-    uint64_t since_ns;            /* CLOCK_MONOTONIC */
+    enum blocked_by by;           /* a pool, or BLOCKED_BY_NOTHING: no job waits */
+    uint64_t wanted, free, limit; /* bytes; wanted 0: unknown */
+    uint64_t since_ns;            /* when this job began to wait, CLOCK_MONOTONIC */
 };
 
 struct blocked {
     enum blocked_by by;
-    uint64_t since_ns;            /* CLOCK_MONOTONIC */
-    double for_s;                 /* from then until the snapshot */
+    double for_s;                 /* from the beginning of this reason until the snapshot */
     uint64_t wanted, free, limit; /* bytes of memory, or jobs of inflight; else 0 */
     char why[ERROR_TEXT_MAX + 64];
+    /* When each reason began, and when it was found last. CLOCK_MONOTONIC */
+    struct blocked_past {
+        uint64_t since_ns, found_ns;
+    } past[BLOCKED_COUNT];
 };
 
-/* Sets snapshot->blocked from the other members. by_signal: SIGUSR2 has paused the daemon. Keeps
- * since_ns while the reason is the same. */
+/* Sets snapshot->blocked from the other members. by_signal: SIGUSR2 has paused the daemon. A reason
+ * lasts if it is found again within some seconds: of a daemon that is short of memory all the time,
+ * one job after the other waits, and at some moments none. */
 void blocked_find(struct snapshot *snapshot, bool by_signal);

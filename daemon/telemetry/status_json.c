@@ -49,7 +49,8 @@ static void add_blocked(struct writer *w, const struct snapshot *s)
     writer_text(w, "by", blocked_names[blocked->by]);
     writer_decimal(w, "for_s", blocked->for_s, 1);
     if (blocked->limit > 0) {
-        writer_number(w, "wanted", blocked->wanted);
+        if (blocked->wanted > 0)
+            writer_number(w, "wanted", blocked->wanted);
         writer_number(w, "free", blocked->free);
         writer_number(w, "limit", blocked->limit);
     }

@@ -102,11 +102,15 @@ bool engine_fits(const struct engine *engine, const struct plan *plan)
                                                  buffer_align(plan->output_bytes));
 }
 
-bool engine_has_room(const struct engine *engine, const struct plan *plan)
+size_t engine_pinned_need(const struct engine *engine, const struct plan *plan)
 {
     size_t scratch = engine->table->synchronous ? plan->scratch_bytes : 0;
-    return pool_has_room(engine->pinned, buffer_align(plan->input_bytes) +
-                                             buffer_align(plan->output_bytes) + scratch);
+    return buffer_align(plan->input_bytes) + buffer_align(plan->output_bytes) + scratch;
+}
+
+bool engine_has_room(const struct engine *engine, const struct plan *plan)
+{
+    return pool_has_room(engine->pinned, engine_pinned_need(engine, plan));
 }
 
 enum engine_reserved engine_reserve(struct engine *engine, const struct plan *plan,

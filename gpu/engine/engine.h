@@ -141,6 +141,8 @@ uint32_t engine_slots_of(const struct engine *engine, uint32_t device);
 /* Whether the plan's memory is within the budgets of the pools, so that it can be reserved at some
  * time. */
 bool engine_fits(const struct engine *engine, const struct plan *plan);
+/* The pinned memory that engine_reserve takes, in one block. */
+size_t engine_pinned_need(const struct engine *engine, const struct plan *plan);
 /* Whether the pinned pool has free memory for the plan now, without allocating more from the
  * system. Reserves nothing. */
 bool engine_has_room(const struct engine *engine, const struct plan *plan);

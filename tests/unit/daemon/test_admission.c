@@ -91,6 +91,11 @@ TEST(the_lacking_memory_is_named)
     assert_false(admission_pass(&pinned));
     expect_lack(&pinned, BLOCKED_BY_PINNED, 64 * MIB, 28 * MIB, PINNED_BYTES);
     assert_false(admission_pass(&later));
+    /* The CPU engine takes the scratch memory from the same block. */
+    pinned.plan.output_bytes = 1;
+    pinned.plan.scratch_bytes = MIB;
+    expect_lack(&pinned, BLOCKED_BY_PINNED, 65 * MIB + buffer_align(1), 28 * MIB, PINNED_BYTES);
+    pinned.plan.output_bytes = pinned.plan.scratch_bytes = 0;
     admission_release(&a);
     assert_true(admission_try(&pinned));
     assert_true(admission_try(&later));

@@ -365,8 +365,12 @@ TEST(the_heartbeat_has_its_keys)
     s->pixels_s = 5e9;
     s->queue_length = 17;
     s->queue_oldest_s = 12.5;
-    s->blocked =
-        (struct blocked){BLOCKED_BY_PINNED, 1 * NS_PER_S, 6, 300, 200, 1000, "a <job> waits"};
+    s->blocked = (struct blocked){.by = BLOCKED_BY_PINNED,
+                                  .for_s = 6,
+                                  .wanted = 300,
+                                  .free = 200,
+                                  .limit = 1000,
+                                  .why = "a <job> waits"};
     metrics_count(&s->totals, &job);
     job.outcome = METRICS_CANCELLED;
     job.declined = true;
@@ -450,6 +454,9 @@ TEST(what_blocks_the_daemon)
     expect_blocked(s, false, "redis", 0, "Redis: 127.0.0.1:6379: Connection refused");
     s->taken_ns = 4 * NS_PER_S;
     expect_blocked(s, false, "redis", 3, "Redis: ");
+    s->taken_ns = 9 * NS_PER_S; /* the loop did not run, so the reason counts as new */
+    expect_blocked(s, false, "redis", 0, "Redis: ");
+    s->taken_ns = 4 * NS_PER_S;
     s->redis_ready = true;
     strcpy(s->disk_reason, "output_root \"/out\" cannot be written: No space left on device");
     expect_blocked(s, false, "disk", 0, "No space left");
@@ -466,7 +473,7 @@ TEST(what_blocks_the_daemon)
     assert_null(strstr(s->blocked.why, "piece"));
     s->lack.free = 3000000;
     expect_blocked(s, false, "device", 3, "3.0 of 9.0 MB are free, but not in one piece");
-    s->lack = (struct blocked_memory){BLOCKED_BY_CODECS, 1, 2000000, 9000000, 4 * NS_PER_S};
+    s->lack = (struct blocked_memory){BLOCKED_BY_CODECS, 0, 2000000, 9000000, 4 * NS_PER_S};
     expect_blocked(s, false, "codecs", 0,
                    "a job waits for memory for codecs and results; 2.0 of 9.0 MB are free");
     s->state = SNAPSHOT_PAUSED;
@@ -475,6 +482,28 @@ TEST(what_blocks_the_daemon)
     expect_blocked(s, false, "pause", 0, "the key {n}:paused pauses all daemons");
     s->state = SNAPSHOT_DRAINING;
     expect_blocked(s, false, "drain", 0, "no jobs are fetched, 4 are in flight");
+}
+
+/* One job after the other waits, and at some moments none: the daemon is short all the time. */
+TEST(a_shortage_lasts_while_the_jobs_change)
+{
+    struct snapshot *s = snapshot_empty();
+    s->state = SNAPSHOT_RUNNING;
+    s->redis_ready = s->disk_works = true;
+    s->in_flight = s->in_flight_max = 1;
+    s->queue_length = 9;
+    for (uint64_t i = 10; i <= 40; i++) {
+        bool waits = i % 3 != 0;
+        s->taken_ns = i * NS_PER_S;
+        s->lack = (struct blocked_memory){waits ? BLOCKED_BY_PINNED : BLOCKED_BY_NOTHING, 300, 200,
+                                          900, s->taken_ns - NS_PER_S / 2};
+        expect_blocked(s, false, waits ? "pinned" : "inflight",
+                       waits ? (double)i - 9.5 : (double)i - 12, "");
+    }
+    /* The shortage ended long ago. */
+    s->taken_ns = 50 * NS_PER_S;
+    s->lack = (struct blocked_memory){BLOCKED_BY_PINNED, 300, 200, 900, 49 * NS_PER_S};
+    expect_blocked(s, false, "pinned", 1, "");
 }
 
 TEST(health_and_readiness)
