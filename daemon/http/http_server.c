@@ -115,7 +115,7 @@ struct http_server {
     struct history seen_history; /* copy of `history`, for history_json_write */
     struct document documents[ROUTES];
     uint32_t fleet_page;     /* of the document in the table */
-    uint64_t fleet_asked_ns; /* when Redis was asked last */
+    uint64_t fleet_asked_ns; /* when Redis answered last, or did not */
     uint64_t fleet_pause_ns; /* until when it is not asked; 0: none */
     struct connection connections[HTTP_CONNECTIONS_MAX];
     bool nice; /* the thread has set its priority */
@@ -161,9 +161,9 @@ static char *write_fleet(struct http_server *server, uint64_t now_ns)
     pthread_mutex_unlock(&server->lock);
     struct fleet *fleet = NULL;
     if (reader && server->seen.redis_ready && now_ns >= server->fleet_pause_ns) {
-        server->fleet_asked_ns = now_ns;
         fleet = fleet_reader_read(reader, server->fleet_page * FLEET_PAGE);
-        server->fleet_pause_ns = fleet ? 0 : clock_now_ns() + FLEET_PAUSE_NS;
+        server->fleet_asked_ns = clock_now_ns();
+        server->fleet_pause_ns = fleet ? 0 : server->fleet_asked_ns + FLEET_PAUSE_NS;
     }
     char *text = fleet_json_write(&server->seen, fleet);
     if (fleet)
@@ -258,6 +258,8 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
         return MHD_NO;
     if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, "Allow", "GET, HEAD");
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        MHD_add_response_header(response, "Retry-After", "1");
     enum MHD_Result queued = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return queued;

@@ -49,6 +49,7 @@ function notice(text, kind) {
 }
 async function get(path) {
   const answer = await fetch(path, {cache: 'no-store', signal: AbortSignal.timeout(5000)});
-  if (!answer.ok) throw new Error(`${path}: HTTP status ${answer.status}`);
+  if (!answer.ok)
+    throw Object.assign(new Error(`${path}: HTTP status ${answer.status}`), {status: answer.status});
   return answer.json();
 }
