@@ -69,7 +69,8 @@ def give_keys(role):
     with lock:
         count("keys")
         key_id = "ASIA%016d" % counts["keys"]
-        end = time.time() + (-60 if mode_of(role) == "ended" else state["lifetime"])
+        lifetimes = {"ended": -60, "ending": 2}
+        end = time.time() + lifetimes.get(mode_of(role), state["lifetime"])
         given[key_id] = (secrets.token_urlsafe(30), secrets.token_urlsafe(900) + "/+==", end)
         shown = time.gmtime(end + state["clock_offset"])
         return (key_id, *given[key_id][:2], time.strftime("%Y-%m-%dT%H:%M:%SZ", shown))
@@ -209,7 +210,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif mode == "redirect":
             self.answer(302, Location="/photos/in/p.png")
         else:
-            assert mode in ("ok", "ended", "injection"), mode
+            assert mode in ("ok", "ended", "ending", "injection"), mode
             return False
         return True
 

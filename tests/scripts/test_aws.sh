@@ -237,9 +237,11 @@ test_refusals() {
     refused "huge answers" '{"mode":"huge"}' 'the answer is too long' other
     refused "headers without an end" '{"mode":"headers"}' 'the answer is too long' third
     control "$good"
-    refused "a header in the token" '{"mode":{"instance":"injection","container":"ended"}}' \
+    refused "a header in the token" \
+        '{"mode":{"instance":"injection","container":"ended","web-identity":"ending"}}' \
         'the answer has no Token' photos
     failing "keys that have ended" 'its keys ended 6' other
+    failing "keys that are about to end" 'its keys end in ' third
     check "no request of these jobs came to S3" equal "$(count s3%20AccessDenied)" 0
     control "$good"
     reload
