@@ -115,6 +115,11 @@ static bool is_local(const struct url *url)
     return inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
+bool role_url_is_safe(const struct url *url)
+{
+    return url_is_https(url) || is_local(url);
+}
+
 /* On ECS, the path of this URL alone protects the keys, so no message shows it. */
 static bool make_secret_url(struct url *url, const char *base, const char *path, const char *source,
                             struct error *error)
@@ -140,7 +145,7 @@ static bool make_container_url(struct url *url, struct error *error)
                             : error_refuse(error, "needs a %s that begins with /", relative);
     if (!make_secret_url(url, whole, "", full, error))
         return false;
-    return url_is_https(url) || is_local(url) ||
+    return role_url_is_safe(url) ||
            error_refuse(error, "needs https, or an address of this host, in %s", full);
 }
 

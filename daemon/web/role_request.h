@@ -45,4 +45,7 @@ bool role_check(enum aws_role role, const char *region, struct error *error) MUS
 bool role_request_make(struct role_request *request, enum aws_role role, enum role_step step,
                        const char *region, const char *token, const char *name,
                        struct error *error) MUST_CHECK;
+/* Whether the token of a container or of a web identity may go there: with TLS, to this host, or to
+ * an address of ECS or EKS. */
+bool role_url_is_safe(const struct url *url);
 void role_request_clear(struct role_request *request); /* idempotent */

@@ -391,6 +391,16 @@ static void forget(struct role *role)
     role->state = ROLE_UNUSED;
 }
 
+/* The operator may trust the network between, so this is no error. */
+static void warn_of_http(const struct role *role)
+{
+    const struct url *url = &role->request.url;
+    if (role->kind == AWS_ROLE_WEB_IDENTITY && url->text && !role_url_is_safe(url))
+        log_warning("the role web-identity sends its token to %.*s without TLS; "
+                    "AWS_ENDPOINT_URL_STS should begin with https://",
+                    ORIGIN_SHOWN(url));
+}
+
 void roles_use(struct roles *roles, const struct prefix *const first[AWS_ROLE_COUNT])
 {
     for (enum aws_role kind = AWS_ROLE_NONE + 1; kind < AWS_ROLE_COUNT; kind++) {
@@ -404,6 +414,7 @@ void roles_use(struct roles *roles, const struct prefix *const first[AWS_ROLE_CO
         snprintf(role->region, sizeof role->region, "%s", prefix->region);
         if (role->state != ROLE_ASKING)
             ask(role);
+        warn_of_http(role);
     }
 }
 

@@ -380,6 +380,11 @@ test_configuration() {
         "https://a/ aws:eu:@web-identity" "AWS_ROLE_ARN=$arn" AWS_WEB_IDENTITY_TOKEN_FILE=/none
     check "an address without TLS" tested 'needs https, or an address of this host' \
         "https://a/ aws:eu:@container" AWS_CONTAINER_CREDENTIALS_FULL_URI=http://192.0.2.1/
+    printf token >"$dir/$part.web-token"
+    check "a token that goes to another host without TLS" tested \
+        'sends its token to http://0.0.0.0:1 without TLS' "https://a/ aws:eu:@web-identity" \
+        "AWS_ROLE_ARN=$arn" "AWS_WEB_IDENTITY_TOKEN_FILE=$dir/$part.web-token" \
+        AWS_ENDPOINT_URL_STS=http://0.0.0.0:1/path
     check "a wrong role" tested '"aws:eu:@instanc", which must be' "https://a/ aws:eu:@instanc"
     control '{"no_role":true}'
     check "an instance without a role" tested \

@@ -150,6 +150,16 @@ static void hide_urls_of_containers(void)
     unsetenv(relative);
 }
 
+static bool is_safe(const char *text)
+{
+    struct url url;
+    struct error error = {0};
+    assert_int_equal(url_parse(&url, text, &error), STATUS_OK);
+    bool safe = role_url_is_safe(&url);
+    url_clear(&url);
+    return safe;
+}
+
 TEST(test_container, CLEARED)
 {
     need_libcurl();
@@ -171,10 +181,12 @@ TEST(test_container, CLEARED)
         setenv(full, good[i], 1);
         if (!role_check(AWS_ROLE_CONTAINER, "eu", &error))
             fail_msg("%s: %s", good[i], error.text);
+        assert_true(is_safe(good[i]));
     }
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         setenv(full, bad[i], 1);
         check_refused(AWS_ROLE_CONTAINER, "needs https, or an address of this host");
+        assert_false(is_safe(bad[i]));
     }
     hide_urls_of_containers();
     setenv("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "v2", 1);
