@@ -21,7 +21,7 @@
 
 struct command_line {
     const char *file; /* NULL: DEFAULT_FILE, if it exists */
-    bool test;
+    bool test, offline;
     const char *explain; /* file of the job to explain; NULL: run the daemon */
     bool json;
     bool wrong;      /* wrong usage; the errors were printed */
@@ -34,13 +34,14 @@ struct command_line {
 };
 
 static const char usage[] =
-    "usage: gpuimgd [-c FILE] [-t | --explain JOBFILE [--json]] [--name=value ...]\n"
+    "usage: gpuimgd [-c FILE] [-t [--offline] | --explain JOBFILE [--json]] [--name=value ...]\n"
     "\n"
     "Fetches image jobs from a Redis list, runs them on GPUs or the CPU, and posts the results.\n"
     "\n"
     "  -c FILE   configuration file (default " DEFAULT_FILE ", if it exists);\n"
     "            the files conf.d/*.conf in the same folder are read after it\n"
     "  -t        check the configuration, print its files or all its errors, and exit\n"
+    "  --offline do not ask the roles of url_prefixes for keys\n"
     "  --explain JOBFILE\n"
     "            print how the daemon would run the job in JOBFILE (-: standard input), and exit\n"
     "            with 0, or with 1 if the job would fail; reads the input, but needs no Redis\n"
@@ -163,6 +164,8 @@ static int parse(struct command_line *line, int argc, char **argv)
         }
         if (strcmp(argument, "-t") == 0) {
             line->test = true;
+        } else if (strcmp(argument, "--offline") == 0) {
+            line->offline = true;
         } else if (strcmp(argument, "--explain") == 0 && i + 1 < argc) {
             line->explain = argv[++i];
         } else if (strcmp(argument, "--json") == 0) {
@@ -184,6 +187,10 @@ static int parse(struct command_line *line, int argc, char **argv)
         fputs("gpuimgd: --json requires --explain\n", stderr);
         line->wrong = true;
     }
+    if (line->offline && !line->test && !line->wrong) {
+        fputs("gpuimgd: --offline requires -t\n", stderr);
+        line->wrong = true;
+    }
     if (!line->wrong)
         return -1;
     check_values(line);
@@ -198,22 +205,22 @@ static void say_missing_key(const char *text)
 
 /* Checks the keys for signing. A missing key is only a warning, because the service has another
  * environment, other credentials and perhaps another host than the user who runs `gpuimgd -t`. */
-static void warn_of_keys(const struct options *options)
+static void warn_of_keys(const struct options *options, bool offline)
 {
     struct errors errors = {.say = say_missing_key};
-    if (fetcher_check_keys(options, &errors))
+    if (fetcher_check_keys(options, &errors) && !offline)
         fetcher_try_roles(options);
 }
 
 /* gpuimgd -t: checks all files that the configuration names, even if other options have errors.
  * Returns the exit status. */
-static int check(const struct options *options, struct errors *errors)
+static int check(const struct options *options, bool offline, struct errors *errors)
 {
     preflight_start(options, errors);
     preflight_connect(options, errors);
     if (errors->count > 0)
         return EXIT_CONFIGURATION;
-    warn_of_keys(options);
+    warn_of_keys(options, offline);
     fetcher_warn_of_order(options);
     puts("the configuration is good");
     return EXIT_OK;
@@ -240,7 +247,7 @@ int main(int argc, char **argv)
     if (good && !line.test && !line.explain)
         preflight_start(&options, &errors);
     if (line.test) {
-        status = check(&options, &errors);
+        status = check(&options, line.offline, &errors);
     } else if (errors.count > 0) {
         notify_status("%s", errors.first.text);
         status = EXIT_CONFIGURATION;

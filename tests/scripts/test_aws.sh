@@ -390,6 +390,18 @@ test_configuration() {
     check "an instance without a role" tested \
         'attach an instance profile; until it gets some, jobs with URLs like https://a/ fail' \
         "https://a/ aws:eu:@instance" "${instance[@]}"
+    control '{"mode":"slow"}'
+    local asked start reload
+    asked=$(count role)
+    read -ra reload < <(sed -n 's|^ExecReload=@sbindir@/gpuimgd -c [^ ]* ||p' \
+        systemd/gpuimgd.service.in)
+    start=$(seconds)
+    check "the check of systemctl reload" env "${instance[@]}" "$program" -c /dev/null \
+        "${reload[@]}" "--input_root=$dir/in" "--output_root=$dir/out" \
+        "--url_prefixes=https://a/ aws:eu:@instance"
+    check "waits for no role" less "$(since "$start")" 4
+    check "and asks none" equal "$(count role)" "$asked"
+    check "--offline is for -t" has "$("$program" --offline -c /dev/null 2>&1)" 'requires -t'
     control "$good"
     check "a role that gives keys" tested 'the role instance has keys for' \
         "https://a/ aws:eu:@instance" "${instance[@]}"
