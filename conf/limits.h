@@ -38,8 +38,9 @@
 /* A presigned URL with a session token has 2,000 bytes. */
 #define JOB_URL_BYTES_MAX 4096
 /* Headers of an upload: a value of Cache-Control, Content-Disposition or metadata; a name of
- * metadata; and, as S3 allows, all names and values of metadata. Their lines fit into the 8 KiB of
- * headers that most servers accept, beside a session token. */
+ * metadata; and, as S3 allows, all names and values of metadata. S3 accepts 8 KiB of headers. The
+ * lines fit into them, with the names once more in the signature. A session token may not: it has
+ * up to 4 KiB, usually 1 to 1.4. S3 then refuses the upload with RequestHeaderSectionTooLarge. */
 #define JOB_HEADER_BYTES_MAX      1024
 #define JOB_HEADER_NAME_BYTES_MAX 64
 #define JOB_METADATA_BYTES_MAX    2048
@@ -306,6 +307,9 @@
 /* Bytes of an error message with its NUL. Longer messages are cut. */
 #define ERROR_TEXT_MAX 320
 
+static_assert(JOB_HEADERS_BYTES_MAX + JOB_METADATA_BYTES_MAX + JOB_METADATA_NAMES_MAX * 12 + KIB <=
+                  8 * KIB,
+              "headers of an upload, their names in a signature, and the other headers must fit");
 static_assert(SIDE_DEFAULT <= SIDE_CEILING, "the default side must be allowed");
 static_assert((unsigned long long)SIDE_CEILING * SIDE_CEILING * CHANNELS_MAX < (1ull << 40),
               "byte sizes of any image must be far from overflow in 64 bits");

@@ -270,7 +270,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                                             "Expiration": end}))
 
     def s3(self, path, body):
-        fault = signature_fault(self, body)
+        length = sum(len(name) + len(value) + 4 for name, value in self.headers.items())
+        fault = ((400, "RequestHeaderSectionTooLarge") if length > 8192
+                 else signature_fault(self, body))
         count("s3 " + (fault[1] if fault else self.command))
         if fault:
             return self.answer(fault[0], "<Error><Code>%s</Code></Error>" % fault[1])

@@ -139,6 +139,7 @@ test_headers() {
         \"x-amz-meta-source_url\":\"https://h/a?b=c\",\"x-amz-meta-z.1\":\"a: b; c\"}"
     check "names that begin alike are signed, or refused by an old libcurl" \
         alike '"metadata":{"a":"1","a-b":"2"}'
+    check "the largest headers fit" job_is '"status":"done"' "$(largest_headers)"
     check "a line break is refused" job_is '"code":"bad_job"' "$(job /photos/in/p.png \
         /photos/d.png ',"headers":{"cache_control":"a\r\nx-amz-meta-evil: 1"}')"
     check "headers of a file are refused" job_is 'output.headers is for an output with a url' \
@@ -147,6 +148,15 @@ test_headers() {
         "$(job /elsewhere/in/p.png /photos/e.png)"
     check "no signature was wrong" equal "$(count s3%20SignatureDoesNotMatch)" 0
     stop
+}
+largest_headers() {
+    python3 -c 'import json, sys
+metadata = {"%064d" % i: "v" for i in range(31)}
+metadata["z"] = "v" * (2048 - 31 * 65 - 1)
+print(json.dumps({"input": {"url": sys.argv[1] + "in/p.png"}, "output": {
+    "url": sys.argv[1] + "largest.png", "headers": {
+        "cache_control": "c" * 1024, "content_disposition": "d" * 1024, "metadata": metadata}}}))' \
+        "$signed"
 }
 alike() {
     local result
@@ -164,6 +174,8 @@ test_role() { # ROLE VARIABLE...
     start_daemon "$signed aws:eu-west-1:@$role" "$@"
     check "jobs are signed with its keys" job_is_done
     check "and again" job_is_done
+    check "the token does not fit beside the largest headers" \
+        job_is 'status 400 (RequestHeaderSectionTooLarge)' "$(largest_headers)"
     check "one answer is enough" equal "$(count keys)" $((before + 1))
     check "the log says so" says "the role $role has keys for 3"
     stop
