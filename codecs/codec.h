@@ -197,8 +197,7 @@ uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uin
                                 uint32_t channels, const struct encoder_settings *settings);
 
 /* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. The format is no tensor.
- * Errors: encode_failed,
- * out_of_memory, timeout, or the status of flush. */
+ * Errors: encode_failed, out_of_memory, timeout, or the status of flush. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error) MUST_CHECK;

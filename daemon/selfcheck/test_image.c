@@ -30,7 +30,7 @@ static const char chains[] =
     "[{\"op\":\"resize\",\"width\":90,\"filter\":\"nearest\"},\"stats\","
     "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"],"
     "[\"to_srgb\",{\"op\":\"levels\",\"in_black\":128}],"
-    "[]]";
+    "[{\"op\":\"crop\",\"width\":40,\"height\":30,\"x\":0,\"y\":0}]]";
 static const struct normalization normalize = {
     .given = true, .mean_count = 1, .std_count = 1, .mean = {0.5}, .std = {0.3}};
 
