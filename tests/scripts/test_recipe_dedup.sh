@@ -10,8 +10,9 @@ begin dedup
 
 # photo SEED WIDTH HEIGHT: a PGM of a few random waves, the same for each size
 photo() {
-    awk -v seed="$1" -v w="$2" -v h="$3" 'BEGIN { srand(seed)
-        for (i = 0; i < 12; i++) { a[i] = rand() * 6; b[i] = rand() * 6; c[i] = rand() * 6.3 }
+    awk -v state="$1" -v w="$2" -v h="$3" 'function rand_of() { return (state = state * 16807 % 2147483647) / 2147483647 }
+        BEGIN { for (i = 0; i < 9; i++) rand_of()
+        for (i = 0; i < 12; i++) { a[i] = rand_of() * 6; b[i] = rand_of() * 6; c[i] = rand_of() * 6.3 }
         printf "P2\n%d %d\n255\n", w, h
         for (y = 0; y < h; y++)
             for (x = 0; x < w; x++) {
