@@ -158,14 +158,15 @@ static void put_queue(struct writer *w, const struct snapshot *s)
     writer_close(w, ']');
 }
 
-static const char *reason_of(const struct snapshot *s)
+static const char *reason_of(const struct snapshot *s, const struct error *error)
 {
     if (s->redis_ready)
-        return "Redis does not answer in time";
+        return error->status != STATUS_OK ? error->text : "Redis does not answer in time";
     return *s->redis_reason ? s->redis_reason : "the daemon starts";
 }
 
-char *fleet_json_write(const struct snapshot *snapshot, const struct fleet *fleet)
+char *fleet_json_write(const struct snapshot *snapshot, const struct fleet *fleet,
+                       const struct error *error)
 {
     struct writer w = {0};
     writer_open(&w, NULL, '{');
@@ -173,7 +174,7 @@ char *fleet_json_write(const struct snapshot *snapshot, const struct fleet *flee
     writer_text(&w, "from", snapshot->daemon);
     writer_decimal(&w, "time", snapshot->taken_s, 3);
     writer_bool(&w, "known", fleet != NULL);
-    writer_text(&w, "reason", fleet ? NULL : reason_of(snapshot));
+    writer_text(&w, "reason", fleet ? NULL : reason_of(snapshot, error));
     put_queue(&w, snapshot);
     if (fleet) {
         writer_number(&w, "names", fleet->names);

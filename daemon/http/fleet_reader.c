@@ -11,7 +11,7 @@ enum ask_state {
     ASK_NONE,
     ASK_MADE,    /* by the HTTP thread */
     ASK_SENT,    /* by the loop */
-    ASK_ANSWERED /* `fleet` is the answer, or NULL */
+    ASK_ANSWERED /* `fleet` is the answer, or NULL, and `error` */
 };
 
 struct fleet_reader {
@@ -26,6 +26,7 @@ struct fleet_reader {
     uint32_t first;
     bool stopped;
     struct fleet *fleet;
+    struct error error;
 };
 
 static void drop(struct fleet *fleet)
@@ -35,13 +36,14 @@ static void drop(struct fleet *fleet)
     free(fleet);
 }
 
-static void on_answer(void *context, struct fleet *fleet)
+static void on_answer(void *context, struct fleet *fleet, const struct error *error)
 {
     struct fleet_reader *reader = context;
     pthread_mutex_lock(&reader->lock);
     bool is_current = reader->state == ASK_SENT && reader->sent == reader->number;
     if (is_current) {
         reader->fleet = fleet;
+        reader->error = *error;
         reader->state = ASK_ANSWERED;
         pthread_cond_signal(&reader->changed);
     }
@@ -53,6 +55,7 @@ static void on_answer(void *context, struct fleet *fleet)
 static void on_ask(uv_async_t *async)
 {
     struct fleet_reader *reader = async->data;
+    const struct error none = {0};
     pthread_mutex_lock(&reader->lock);
     bool asked = reader->state == ASK_MADE && !reader->stopped;
     uint32_t first = reader->first;
@@ -62,12 +65,13 @@ static void on_ask(uv_async_t *async)
     }
     pthread_mutex_unlock(&reader->lock);
     if (asked && !fleet_ask(reader->group, first, on_answer, reader))
-        on_answer(reader, NULL);
+        on_answer(reader, NULL, &none);
 }
 
-struct fleet *fleet_reader_read(struct fleet_reader *reader, uint32_t first)
+struct fleet *fleet_reader_read(struct fleet_reader *reader, uint32_t first, struct error *error)
 {
     struct fleet *fleet = NULL;
+    error_clear(error);
     struct timespec until;
     int late = 0;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -82,8 +86,10 @@ struct fleet *fleet_reader_read(struct fleet_reader *reader, uint32_t first)
         uv_async_send(&reader->async);
     while (reader->state != ASK_ANSWERED && !reader->stopped && late != ETIMEDOUT)
         late = pthread_cond_timedwait(&reader->changed, &reader->lock, &until);
-    if (reader->state == ASK_ANSWERED)
+    if (reader->state == ASK_ANSWERED) {
         fleet = reader->fleet;
+        *error = reader->error;
+    }
     reader->fleet = NULL;
     reader->state = ASK_NONE;
     pthread_mutex_unlock(&reader->lock);

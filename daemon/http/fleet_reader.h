@@ -24,5 +24,6 @@ void fleet_reader_stop(struct fleet_reader *reader);
 void fleet_reader_destroy(struct fleet_reader *reader);
 
 /* On the HTTP thread: reads the page that begins with daemon `first`. The caller calls fleet_clear
- * and frees the result. NULL: no shard's Redis answers in time. */
-struct fleet *fleet_reader_read(struct fleet_reader *reader, uint32_t first);
+ * and frees the result. NULL: `error` says why; it is not set if no shard's Redis answers in
+ * time. */
+struct fleet *fleet_reader_read(struct fleet_reader *reader, uint32_t first, struct error *error);

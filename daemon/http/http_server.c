@@ -117,6 +117,7 @@ struct http_server {
     uint32_t fleet_page;     /* of the document in the table */
     uint64_t fleet_asked_ns; /* when Redis answered last, or did not */
     uint64_t fleet_pause_ns; /* until when it is not asked; 0: none */
+    struct error fleet_error; /* why it gave no fleet */
     struct connection connections[HTTP_CONNECTIONS_MAX];
     bool nice; /* the thread has set its priority */
 };
@@ -161,11 +162,11 @@ static char *write_fleet(struct http_server *server, uint64_t now_ns)
     pthread_mutex_unlock(&server->lock);
     struct fleet *fleet = NULL;
     if (reader && server->seen.redis_ready && now_ns >= server->fleet_pause_ns) {
-        fleet = fleet_reader_read(reader, server->fleet_page * FLEET_PAGE);
+        fleet = fleet_reader_read(reader, server->fleet_page * FLEET_PAGE, &server->fleet_error);
         server->fleet_asked_ns = clock_now_ns();
         server->fleet_pause_ns = fleet ? 0 : server->fleet_asked_ns + FLEET_PAUSE_NS;
     }
-    char *text = fleet_json_write(&server->seen, fleet);
+    char *text = fleet_json_write(&server->seen, fleet, &server->fleet_error);
     if (fleet)
         fleet_clear(fleet);
     free(fleet);

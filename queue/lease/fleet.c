@@ -25,11 +25,13 @@ static void take_daemon(struct fleet_daemon *daemon, redisReply *const *parts)
     daemon->stats = stats->len > 0 ? strndup(stats->str, stats->len) : NULL;
 }
 
-static struct fleet *read_reply(const redisReply *reply, uint32_t first)
+static struct fleet *read_reply(const redisReply *reply, uint32_t first, struct error *error)
 {
     struct fleet *fleet = calloc(1, sizeof *fleet);
-    if (!fleet) /* uncovered: memory */
+    if (!fleet) { /* uncovered: memory */
+        error_refuse(error, "no memory for the list of daemons");
         return NULL;
+    }
     fleet->first = first;
     fleet->names = (uint64_t)script_reply_integer(reply, 0);
     fleet->alive = (uint64_t)script_reply_integer(reply, 1);
@@ -48,10 +50,17 @@ static void answered(void *context, redisReply *reply)
     struct queue *queue = context;
     struct fleet_call call = queue->fleet;
     queue->fleet = (struct fleet_call){0};
-    bool good = script_reply_is_array(reply, HEAD);
-    if (reply && !good)
+    struct fleet *fleet = NULL;
+    struct error error = {0};
+    if (script_reply_is_array(reply, HEAD)) {
+        fleet = read_reply(reply, call.first, &error);
+    } else if (reply) {
         calls_refused(queue, SCRIPT_ID_FLEET, reply, false);
-    call.done(call.context, good ? read_reply(reply, call.first) : NULL);
+        const char *refusal = queue->calls.logged_refusal[SCRIPT_ID_FLEET];
+        error_refuse(&error, "Redis refuses %s: %s%s", script_name(SCRIPT_ID_FLEET), refusal,
+                     redis_advice(refusal));
+    }
+    call.done(call.context, fleet, &error);
 }
 
 static bool ask(struct queue *queue, uint32_t first, fleet_done done, void *context)

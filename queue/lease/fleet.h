@@ -30,9 +30,9 @@ struct fleet {
 /* Frees the statistics. Any thread. */
 void fleet_clear(struct fleet *fleet);
 
-/* Called once, on the loop. The callee owns the fleet; NULL: Redis did not answer, or memory is
- * short. */
-typedef void (*fleet_done)(void *context, struct fleet *fleet);
+/* Called once, on the loop. The callee owns the fleet; NULL: there is none, and `error` says why;
+ * it is not set if Redis did not answer. */
+typedef void (*fleet_done)(void *context, struct fleet *fleet, const struct error *error);
 
 /* Reads the page that begins with daemon number `first` from the first shard whose Redis answers.
  * false: none does, or the last call has no reply yet; `done` is not called. */

@@ -99,6 +99,25 @@ TEST(the_fleet_of_a_redis_that_hangs)
     check_stop(daemon);
 }
 
+/* The page says why Redis refuses to list the daemons, also while it is not asked again. */
+TEST(the_fleet_of_a_redis_that_refuses)
+{
+    struct process *daemon = start_listening("127.0.0.1:0");
+    cJSON_Delete(get_fleet("/fleet.json", 1));
+    freeReplyObject(redis_command(w->client, "ACL SETUSER default -zscore"));
+    for (int i = 0; i < 3; i++) {
+        cJSON *root = get_fleet("/fleet.json", 0);
+        check_has(root, "{'known':false}");
+        if (!strstr(json_text(root, "reason"), "Redis refuses FLEET: "))
+            fail_msg("%s", json_text(root, "reason"));
+        cJSON_Delete(root);
+        process_sleep(0.5);
+    }
+    freeReplyObject(redis_command(w->client, "ACL SETUSER default +zscore"));
+    cJSON_Delete(get_fleet("/fleet.json", 1));
+    check_stop(daemon);
+}
+
 /* ---- what blocks a daemon -------------------------------------------------------------------- */
 
 /* Reads /status.json until the daemon is blocked by this for so long. */
