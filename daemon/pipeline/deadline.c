@@ -123,7 +123,7 @@ static uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Jobs that wait for a reply of Redis do not count. */
+/* Jobs that wait for a reply of Redis, or for keys of a role, do not count. */
 bool deadline_healthy(const struct pipeline *pipeline)
 {
     /* Twice the grace, because a hung worker is replaced after one. */
@@ -135,7 +135,7 @@ bool deadline_healthy(const struct pipeline *pipeline)
             if (is_overdue(run, now_ns, grace_s))
                 return false; /* uncovered: moment */
             runs |= is_under_way(run);
-            waited |= !run->input.reading &&
+            waited |= !run->input.reading && stage != STAGE_UPLOAD &&
                       now_ns > clock_after_s(later(run->timing.entered_ns, moved_ns), grace_s);
         }
     }

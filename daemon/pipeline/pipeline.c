@@ -203,6 +203,8 @@ void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
     snapshot->disk_works = !pipeline->disk.failed;
     text_copy(snapshot->disk_reason, sizeof snapshot->disk_reason,
               pipeline->disk.failed ? pipeline->disk.error.text : "");
+    text_copy(snapshot->keys_reason, sizeof snapshot->keys_reason,
+              fetcher_lacks_keys(pipeline->parts.fetcher));
     snapshot->pools[SNAPSHOT_FILES] = pool_usage(pipeline->file_pool);
     snapshot->pools[SNAPSHOT_CODECS] = admission_usage(&pipeline->admission);
 }

@@ -8,12 +8,12 @@
 #include "daemon/telemetry/snapshot.h"
 
 const char *const blocked_names[BLOCKED_COUNT] = {
-    [BLOCKED_BY_NOTHING] = "",          [BLOCKED_BY_DRAIN] = "drain",
-    [BLOCKED_BY_SIGNAL] = "signal",     [BLOCKED_BY_PAUSE] = "pause",
-    [BLOCKED_BY_REDIS] = "redis",       [BLOCKED_BY_DISK] = "disk",
-    [BLOCKED_BY_PINNED] = "pinned",     [BLOCKED_BY_DEVICE] = "device",
-    [BLOCKED_BY_FILES] = "files",       [BLOCKED_BY_CODECS] = "codecs",
-    [BLOCKED_BY_INFLIGHT] = "inflight",
+    [BLOCKED_BY_NOTHING] = "",      [BLOCKED_BY_DRAIN] = "drain",
+    [BLOCKED_BY_SIGNAL] = "signal", [BLOCKED_BY_PAUSE] = "pause",
+    [BLOCKED_BY_REDIS] = "redis",   [BLOCKED_BY_DISK] = "disk",
+    [BLOCKED_BY_KEYS] = "keys",     [BLOCKED_BY_PINNED] = "pinned",
+    [BLOCKED_BY_DEVICE] = "device", [BLOCKED_BY_FILES] = "files",
+    [BLOCKED_BY_CODECS] = "codecs", [BLOCKED_BY_INFLIGHT] = "inflight",
 };
 
 const char *const blocked_advices[BLOCKED_COUNT] = {
@@ -23,6 +23,7 @@ const char *const blocked_advices[BLOCKED_COUNT] = {
     [BLOCKED_BY_PAUSE] = "Run gpuimgctl resume.",
     [BLOCKED_BY_REDIS] = "Check Redis; the daemon connects again by itself.",
     [BLOCKED_BY_DISK] = "Free space, or permit writing; the daemon tries again by itself.",
+    [BLOCKED_BY_KEYS] = "Check the role and its server; the daemon asks again by itself.",
     [BLOCKED_BY_PINNED] = "Raise pinned_bytes if this lasts.",
     [BLOCKED_BY_DEVICE] = "Raise device_bytes if this lasts.",
     [BLOCKED_BY_FILES] = "Raise host_bytes if this lasts; half of it holds inputs and overlays.",
@@ -44,6 +45,8 @@ static enum blocked_by reason_of(const struct snapshot *s, bool by_signal)
         return BLOCKED_BY_REDIS;
     if (!s->disk_works)
         return BLOCKED_BY_DISK;
+    if (*s->keys_reason)
+        return BLOCKED_BY_KEYS;
     if (s->lack.by != BLOCKED_BY_NOTHING)
         return s->lack.by;
     return s->in_flight >= s->in_flight_max && s->queue_length > 0 ? BLOCKED_BY_INFLIGHT
@@ -100,6 +103,9 @@ static void explain(struct blocked *blocked, const struct snapshot *s)
         return;
     case BLOCKED_BY_DISK:
         text_copy(why, size, s->disk_reason);
+        return;
+    case BLOCKED_BY_KEYS:
+        snprintf(why, size, "jobs wait for keys: %s", s->keys_reason);
         return;
     case BLOCKED_BY_INFLIGHT:
         blocked->limit = s->in_flight_max;

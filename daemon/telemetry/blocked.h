@@ -21,6 +21,8 @@ enum blocked_by {
     BLOCKED_BY_PAUSE,
     BLOCKED_BY_REDIS,
     BLOCKED_BY_DISK,
+    /* Transfers wait for keys of a role; other jobs go on while there are slots. */
+    BLOCKED_BY_KEYS,
     /* The first waiting job does not get its memory from this pool. */
     BLOCKED_BY_PINNED,
     BLOCKED_BY_DEVICE,

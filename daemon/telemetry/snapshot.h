@@ -54,6 +54,7 @@ struct snapshot {
     bool moving;              /* pipeline_healthy: jobs make progress */
     bool disk_works;          /* outputs can be written */
     char disk_reason[ERROR_TEXT_MAX]; /* why outputs cannot be written, or "" */
+    char keys_reason[ERROR_TEXT_MAX]; /* why transfers wait for keys of a role, or "" */
     struct blocked_memory lack;       /* of the first job that waits for memory */
     struct blocked blocked;
     char daemon[INSTANCE_BYTES_MAX];

@@ -63,11 +63,15 @@ void fetcher_warn_of_order(const struct options *options)
 
 #include "daemon/web/transfer.h"
 
+/* How often transfers that wait for keys check whether they have waited too long. */
+#define KEYLESS_MS 250
+
 struct fetcher {
     struct transfer_rules rules;
     struct metrics_urls *totals;
     struct web_loop *web;
     uv_timer_t soon;     /* starts transfers from the line on the next turn of the loop */
+    uv_timer_t patience; /* runs while transfers are keyless */
     struct list line;    /* transfers that wait, by rank */
     struct list keyless; /* transfers that have left the line and wait for keys of a role */
     struct list running; /* the oldest first */
@@ -236,7 +240,7 @@ static void enter_line(struct fetcher *fetcher, struct transfer *transfer)
     pump_soon(fetcher);
 }
 
-/* A role has keys, or gives none: the transfers that wait begin, or fail. */
+/* A role has keys, or gives none: the transfers that wait begin, wait again, or fail. */
 static void on_roles_changed(void *context)
 {
     struct fetcher *fetcher = context;
@@ -244,10 +248,19 @@ static void on_roles_changed(void *context)
         enter_line(fetcher, container_of(node, struct transfer, node));
 }
 
+static void on_patience(uv_timer_t *timer)
+{
+    struct fetcher *fetcher = timer->data;
+    on_roles_changed(fetcher);
+    on_soon(&fetcher->soon);
+}
+
 static void begin_transfer(struct fetcher *fetcher, struct transfer *transfer)
 {
     if (transfer_waits_for_keys(transfer)) {
         move_to(&fetcher->keyless, transfer);
+        if (!uv_is_active((uv_handle_t *)&fetcher->patience))
+            uv_timer_start(&fetcher->patience, on_patience, KEYLESS_MS, 0);
         return;
     }
     bool prepared = transfer_prepare(transfer);
@@ -282,6 +295,14 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
     return transfer;
 }
 
+const char *fetcher_lacks_keys(const struct fetcher *fetcher)
+{
+    const struct list_node *first = list_first(&fetcher->keyless);
+    return first ? roles_failure(fetcher->rules.roles,
+                                 container_of(first, struct transfer, node)->role)
+                 : "";
+}
+
 /* ---- the fetcher ---------------------------------------------------------------------------- */
 
 /* Opens everything that has handles on the loop. What can fail comes first. */
@@ -297,7 +318,8 @@ static bool open_web(struct fetcher *fetcher, uv_loop_t *loop, struct error *err
         return false;
     roles_start(fetcher->rules.roles, loop, fetcher->web);
     uv_timer_init(loop, &fetcher->soon);
-    fetcher->soon.data = fetcher;
+    uv_timer_init(loop, &fetcher->patience);
+    fetcher->soon.data = fetcher->patience.data = fetcher;
     return true;
 }
 
@@ -373,6 +395,7 @@ void fetcher_stop(struct fetcher *fetcher)
     roles_stop(fetcher->rules.roles);
     web_loop_stop(fetcher->web);
     uv_close((uv_handle_t *)&fetcher->soon, NULL);
+    uv_close((uv_handle_t *)&fetcher->patience, NULL);
 }
 
 void fetcher_destroy(struct fetcher *fetcher)
@@ -431,6 +454,12 @@ struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_re
     (void)fetcher;
     (void)request;
     return NULL;
+}
+
+const char *fetcher_lacks_keys(const struct fetcher *fetcher)
+{
+    (void)fetcher;
+    return "";
 }
 
 void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer)

@@ -76,6 +76,8 @@ const struct prefixes *fetcher_prefixes(const struct fetcher *fetcher);
 struct transfer *fetcher_start(struct fetcher *fetcher, const struct transfer_request *request);
 /* Ends the transfer without a callback. */
 void fetcher_cancel(struct fetcher *fetcher, struct transfer *transfer);
+/* Why transfers wait for keys of a role that gave none, or "". Valid until the loop runs again. */
+const char *fetcher_lacks_keys(const struct fetcher *fetcher);
 /* Call it after the bytes of a download were freed. length: that of `done`. */
 void fetcher_release(struct fetcher *fetcher, size_t length);
 

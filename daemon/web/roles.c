@@ -59,7 +59,8 @@ struct role {
     double ends_s;     /* when they end, by since_boot_s; 0: there are none */
     unsigned failures; /* since the last success */
     bool said_keys, said_ended, said_skew;
-    struct error error; /* of the last failure */
+    struct error error;   /* of the current request */
+    struct error failure; /* of the last time that it gave no keys, until it gives some */
 };
 
 struct roles {
@@ -209,13 +210,15 @@ static void fail(struct role *role)
     if (ended)
         drop_keys(role);
     if (ended && !role->said_ended)
-        log_warning("%s; until it gets some, jobs with URLs like %s fail", role->error.text,
-                    role->user);
+        log_warning("%s; until it gets some, jobs with URLs like %s wait, and fail after "
+                    "url_timeout_s",
+                    role->error.text, role->user);
     else if (role->failures == 0)
         log_warning("%s; the old keys end in %.0f s", role->error.text,
                     role->ends_s - since_boot_s());
     role->said_ended = ended;
     role->said_keys = false;
+    role->failure = role->error;
     role->failures++;
     ++*role->roles->errors;
     rest(role, wait_s);
@@ -308,7 +311,7 @@ static void succeed(struct role *role)
     role->failures = 0;
     role->said_keys = true;
     role->said_ended = false;
-    error_clear(&role->error);
+    error_clear(&role->failure);
     rest(role, fmax(left_s - ahead_s, 1));
 }
 
@@ -385,7 +388,7 @@ static void forget(struct role *role)
     end_request(role);
     uv_timer_stop(&role->timer);
     drop_keys(role);
-    error_clear(&role->error);
+    error_clear(&role->failure);
     role->failures = 0;
     role->said_keys = role->said_ended = role->said_skew = false;
     role->state = ROLE_UNUSED;
@@ -433,8 +436,8 @@ enum roles_answer roles_keys(struct roles *roles, enum aws_role kind, const stru
         *keys = &role->keys;
         return ROLES_READY;
     }
-    if (role->error.status != STATUS_OK)
-        error_refuse(error, "%s", role->error.text);
+    if (role->failure.status != STATUS_OK)
+        error_refuse(error, "%s", role->failure.text);
     else
         error_refuse(error, "the role %s has no keys", aws_role_name(kind));
     if (is_overdue(role)) {
@@ -442,6 +445,11 @@ enum roles_answer roles_keys(struct roles *roles, enum aws_role kind, const stru
         return ROLES_AWAITED;
     }
     return role->state == ROLE_ASKING ? ROLES_AWAITED : ROLES_FAILED;
+}
+
+const char *roles_failure(const struct roles *roles, enum aws_role kind)
+{
+    return roles->items[kind].failure.text;
 }
 
 void roles_stop(struct roles *roles)

@@ -5,8 +5,8 @@
  * end, or after half of their time if they last less than 30 minutes. If that fails, it is asked
  * again after 1, 2, 4, 8 and then every 10 seconds, and the old keys are used until their end. If
  * they have ended while the host was suspended, the next transfer that needs keys asks. All
- * requests run on the loop and end within 5 s; transfers that need keys of a role wait for the
- * first answer (fetcher.c). Loop thread only.
+ * requests run on the loop and end within 5 s; transfers that need keys wait for them (transfer.h).
+ * Loop thread only.
  */
 #pragma once
 
@@ -38,6 +38,9 @@ enum roles_answer {
 /* keys: valid until the loop runs again. error: set if there are no keys; it names the server. */
 enum roles_answer roles_keys(struct roles *roles, enum aws_role role, const struct aws_keys **keys,
                              struct error *error);
+
+/* Why the role gave no keys when it was asked last, or "". */
+const char *roles_failure(const struct roles *roles, enum aws_role role);
 
 /* Ends all requests and closes the timers. Run the loop once more, then call roles_destroy. */
 void roles_stop(struct roles *roles);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "conf/text.h"
 
 #define URL_REDIRECTS_MAX 5
@@ -340,8 +341,15 @@ bool transfer_waits_for_keys(struct transfer *transfer)
     const struct prefix *prefix = find_prefix(transfer);
     const struct aws_keys *keys;
     struct error ignored = {0};
-    return prefix && prefix->role != AWS_ROLE_NONE &&
-           roles_keys(transfer->rules->roles, prefix->role, &keys, &ignored) == ROLES_AWAITED;
+    if (!prefix || prefix->role == AWS_ROLE_NONE)
+        return false;
+    transfer->role = prefix->role;
+    enum roles_answer answer = roles_keys(transfer->rules->roles, prefix->role, &keys, &ignored);
+    uint64_t now_ns = clock_now_ns();
+    if (answer != ROLES_READY && transfer->keyless_until_ns == 0)
+        transfer->keyless_until_ns = clock_after_s(now_ns, transfer->rules->options->url_timeout_s);
+    return answer == ROLES_AWAITED ||
+           (answer == ROLES_FAILED && now_ns < transfer->keyless_until_ns);
 }
 
 /* The reason of the role is never cut for the URL. */

@@ -35,6 +35,8 @@ struct transfer {
     struct web_request web;     /* its handle is NULL until the first request is prepared */
     struct curl_slist *headers; /* sent with the current request */
     unsigned redirects;         /* followed so far */
+    enum aws_role role;         /* whose keys it waits for */
+    uint64_t keyless_until_ns;  /* when it stops waiting for them; 0: it has not waited */
     bool left_prefix; /* a redirect has left its URL's prefix: no request is signed any more */
 
     uint8_t *bytes;          /* received by a download; malloc'd */
@@ -52,7 +54,8 @@ struct transfer {
     struct error error;          /* STATUS_OK: none */
 };
 
-/* Whether the first request must be signed with keys of a role that is being asked for them. */
+/* Whether the first request must be signed with keys of a role that has none. After url_timeout_s
+ * it does so only while the role is being asked. */
 bool transfer_waits_for_keys(struct transfer *transfer);
 /* Prepares the first request, or the next one after a redirect. false: transfer->error is set. */
 bool transfer_prepare(struct transfer *transfer);

@@ -99,6 +99,12 @@ reload() {
     kill -HUP "$daemon"
     within 10 reloaded_after "$before"
 }
+# limit_patience [SECONDS]: sets how long jobs wait for keys, and reloads; without SECONDS: 30
+limit_patience() {
+    sed -i '/url_timeout_s/d' "$dir/$part.conf"
+    [ $# = 0 ] || echo "url_timeout_s = $1" >>"$dir/$part.conf"
+    reload
+}
 reloaded_after() { [ "$(grep -c 'configuration reloaded' "$log")" -gt "$1" ]; }
 
 send_job() { ask_redis LPUSH "$part:jobs" "$@" >"$dir/null"; }
@@ -187,28 +193,47 @@ test_roles() {
 }
 
 # The keys end after 10 s, and the daemon asks again after 5. While the server fails, the old keys
-# count until 2 s before their end.
+# count until 2 s before their end. Then jobs wait.
 test_end_of_keys() {
     chapter "keys that end while the server fails"
-    local result
+    local result i
     control '{"lifetime":10}'
-    start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}"
+    start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}" --hang_grace_s=0.1 \
+        --metrics_listen="unix:$dir/$part.http"
     check "a job" job_is_done
     control '{"mode":"status","status":503}'
     check "the failure is logged" within 12 says "status 503, AccessDenied; the old keys end in"
     check "the old keys are still used" job_is_done
     check "their end is logged" within 12 says "until it gets some, jobs with URLs like $signed"
+    limit_patience 0.2
     result=$(run_job "$(job /photos/in/p.png /photos/o.png)")
     check "then jobs fail and can be retried" has "$result" '"error":{"code":"input_unreadable"'
     check "the message names the server" has "$result" "the role instance gets no keys: $at"
     check "uploads, too" job_is '"code":"write_failed"' \
-        "{\"input\":\"$part.png\",\"output\":{\"url\":\"${signed}o.png\"},\"ops\":[\"invert\"]}"
-    check "jobs with files go on" job_is '"status":"done"' "$(files_job)"
+        "$(upload_job)"
+    limit_patience
+    send_job "$(upload_job)" "$(job /photos/in/p.png /photos/o.png)"
+    sleep 3
+    check "but at first they wait: jobs with files overtake them" \
+        job_is "\"path\":\"$part.o.png\"" "$(files_job)"
+    check "the daemon says so" shows metrics 'reason="keys"} 1'
+    check "with the reason" shows status.json 'jobs wait for keys: the role instance gets no keys'
+    check "and is healthy" shows healthz running
     control "$good"
     reload
-    check "jobs run again when the server answers" job_is_done
+    check "they run when the server answers" \
+        equal "$(for i in 1 2; do next_result; done | grep -c '"status":"done"')" 2
+    check "and so do others" job_is_done
+    check "then nothing blocks" within 5 shows metrics 'reason="keys"} 0'
     check "no key was used after its end" equal "$(count s3%20ExpiredToken)" 0
     stop
+}
+
+upload_job() {
+    echo "{\"input\":\"$part.png\",\"output\":{\"url\":\"${signed}o.png\"},\"ops\":[\"invert\"]}"
+}
+shows() { # PATH TEXT: the daemon's HTTP server has TEXT there
+    has "$(curl -sS --unix-socket "$dir/$part.http" "http://localhost/$1")" "$2"
 }
 
 # Starts a daemon with three roles. The bucket of a job chooses its role.
@@ -236,6 +261,7 @@ test_refusals() {
     chapter "answers that are not keys"
     control '{"mode":"garbage"}'
     start_roles
+    limit_patience 0.2
     failing garbage 'is neither JSON nor XML' other third
     failing "no token" 'the answer is no token' photos
     refused "no role" '{"mode":"ok","no_role":true,"container_token":"B","web_token":"C"}' \
@@ -256,7 +282,7 @@ test_refusals() {
     failing "keys that are about to end" 'its keys end in ' third
     check "no request of these jobs came to S3" equal "$(count s3%20AccessDenied)" 0
     control "$good"
-    reload
+    limit_patience
     check "then keys are taken" job_is_done
     stop
 }
@@ -267,6 +293,7 @@ test_slow_servers() {
     local i start results sent=()
     control '{"mode":{"instance":"late","web-identity":"slow","container":"drip"}}'
     start_roles
+    limit_patience 3
     for i in other third; do sent+=("$(job "/$i/in/p.png" "/$i/o.png")"); done
     for i in $(seq 20); do sent+=("$(job /photos/in/p.png "/photos/$i.png")"); done
     start=$(seconds)
@@ -400,7 +427,7 @@ test_configuration() {
     check "a wrong role" tested '"aws:eu:@instanc", which must be' "https://a/ aws:eu:@instanc"
     control '{"no_role":true}'
     check "an instance without a role" tested \
-        'attach an instance profile; until it gets some, jobs with URLs like https://a/ fail' \
+        'attach an instance profile; until it gets some, jobs with URLs like https://a/ wait' \
         "https://a/ aws:eu:@instance" "${instance[@]}"
     control '{"mode":"slow"}'
     local asked start reload

@@ -666,19 +666,22 @@ TEST(test_signed_requests, IN_RIG)
     unsetenv("AWS_SESSION_TOKEN");
 }
 
-/* Transfers wait for the answer of a role, and fail if it is an error. A cancel, a reload and the
- * end come while others wait. */
+/* Transfers wait for the answer of a role, and fail if it stays an error. A cancel, a reload and
+ * the end come while others wait. */
 TEST(test_role_without_keys, IN_RIG)
 {
     struct outcome outcomes[6] = {0};
     struct error error = {0};
     const char *role = text_of("%s/file/ aws:eu-west-1:@instance %s/", rig.origin, rig.origin);
     set("url_prefixes", role);
+    set("url_timeout_s", "0.05");
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", text_of("%s/error/503/Busy/", rig.origin), 1);
     free(store("a", 10));
     check_get("/file/a", STATUS_INPUT_UNREADABLE,
               "/file/a\" is not signed: the role instance gets no keys: http://127.0.0.1");
     assert_int_equal(rig.totals.role_errors, 1);
+    assert_string_equal(fetcher_lacks_keys(rig.fetcher), "");
+    set("url_timeout_s", "20");
     check_get("/status/404", STATUS_INPUT_MISSING, "404"); /* is not signed */
     setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", text_of("%s/silent/", rig.origin), 1);
     assert_true(fetcher_reload(rig.fetcher, &error));
@@ -712,6 +715,7 @@ TEST(test_reason_of_a_role, IN_RIG)
 {
     const char *code = "ReasonReasonReasonReasonReason";
     set("url_prefixes", text_of("%s/file/ aws:eu-west-1:@container", rig.origin));
+    set("url_timeout_s", "0.05");
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", text_of("%s/error/404/%s", rig.origin, code), 1);
     struct outcome outcome = get(text_of("/file/%0200d", 0));
     check_error("a long URL", &outcome, STATUS_INPUT_UNREADABLE,
@@ -734,6 +738,47 @@ static void store_keys(void)
              "\"Expiration\":\"%s\"}",
              end);
     web_server_put(rig.server, "keys", text, strlen(text));
+}
+
+static void check_waits_for_keys(const char *reason)
+{
+    struct outcome outcomes[3] = {0};
+    uint64_t errors = rig.totals.role_errors;
+    double end = process_now() + patience(60);
+    start_get(&outcomes[0], url_of("/file/a"));
+    start_get(&outcomes[1], url_of("/file/a"));
+    while (!*fetcher_lacks_keys(rig.fetcher) && process_now() < end)
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    assert_true(rig.totals.role_errors > errors);
+    assert_non_null(strstr(fetcher_lacks_keys(rig.fetcher), reason));
+    start_get(&outcomes[2], url_of("/file/a")); /* the role rests */
+    for (int i = 0; i < 20; i++) {
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+        process_sleep(0.02);
+    }
+    assert_int_equal(outcomes[0].ended + outcomes[1].ended + outcomes[2].ended, 0);
+    store_keys();
+    for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
+        run_until(&outcomes[i]);
+        assert_string_equal(outcomes[i].error.text, "");
+        drop(&outcomes[i]);
+    }
+    assert_string_equal(fetcher_lacks_keys(rig.fetcher), "");
+}
+
+/* Keys come late at the start, or after the old ones have ended: no transfer fails. */
+TEST(test_keys_that_come_late, IN_RIG)
+{
+    set("url_prefixes", text_of("%s/file/ aws:eu-west-1:@container", rig.origin));
+    setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", text_of("%s/file/keys", rig.origin), 1);
+    free(store("a", 10));
+    create();
+    check_waits_for_keys("status 404");
+    suspended_s += 3601;
+    web_server_put(rig.server, "keys", "none", 4);
+    check_waits_for_keys("neither JSON nor XML");
+    suspended_s = 0;
+    unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 }
 
 /* Timers stand still while the host is suspended. */

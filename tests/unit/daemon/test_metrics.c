@@ -462,6 +462,9 @@ TEST(what_blocks_the_daemon)
     expect_blocked(s, false, "disk", 0, "No space left");
     s->disk_works = true;
     expect_blocked(s, false, "", 0, "");
+    strcpy(s->keys_reason, "the role instance gets no keys: REASON");
+    expect_blocked(s, false, "keys", 0, "jobs wait for keys: the role instance gets no keys: R");
+    *s->keys_reason = '\0';
     s->in_flight = 4;
     expect_blocked(s, false, "", 0, ""); /* nothing waits */
     s->queue_length = 9;
