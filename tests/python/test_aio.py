@@ -58,6 +58,44 @@ def test_jobs():
         asyncio.run(main(world))
 
 
+def test_many_calls():
+    """asyncio: more calls at once than the pool of redis-py has connections; Redis is away, and back"""
+    async def main(world):
+        for limit in ({}, {"max_connections": 2}):
+            link = connect(world.redis, **limit)
+            async with AsyncClient(link) as client:
+                calls = [client.run(job, timeout=rig.LIMIT_S) for job in small(400)]
+                all_once(await asyncio.gather(*calls), 400)
+                world.redis.kill()
+                calls = [asyncio.ensure_future(client.run(job)) for job in small(400)]
+                await asyncio.sleep(0.5)
+                for call in calls[::2]:
+                    call.cancel()
+                assert world.redis.start()
+                results = await asyncio.wait_for(asyncio.gather(*calls[1::2]), rig.LIMIT_S)
+                equal([result.meta for result in results], list(range(1, 400, 2)))
+            await close(link)
+    with rig.World() as world:
+        world.start_daemon(*BRISK)
+        asyncio.run(main(world))
+
+
+def test_refusals():
+    """asyncio: wrong arguments"""
+    async def main():
+        for wrong in (redis.Redis(), "redis://127.0.0.1", None, redis.asyncio.sentinel.Sentinel([])):
+            try:
+                AsyncClient(wrong)
+            except TypeError as error:
+                assert "redis.asyncio" in str(error), error
+            else:
+                raise AssertionError(f"it takes {wrong!r}")
+        async with AsyncClient(connect(1)) as client:
+            await fails(TypeError, client.run("a.png"))
+            await fails(TypeError, client.map(["a.png"]).__anext__())
+    asyncio.run(main())
+
+
 def test_map():
     """asyncio: maps from iterables of both kinds, window, order, progress"""
     async def main(world):

@@ -7,6 +7,7 @@ import threading
 import time
 
 import redis
+import redis.asyncio
 import redis.backoff
 import redis.retry
 import rig
@@ -108,6 +109,22 @@ def test_refusals():
                                                          ("", "ü" * 65, "\n", "\x7f", "\x9f")]):
             raises(ValueError, lambda: client.submit(job))
         raises(TypeError, lambda: Upload("text"))
+        for job in ("a.png", b"a.png", None, 17, Job(b"bytes", ops=["otsu"]), Job("a.png", meta={1})):
+            raises(TypeError, lambda: client.submit(job))
+            raises(TypeError, lambda: next(client.map([job])))
+        assert "Upload" in str(raises(TypeError, lambda: client.run(Job(rig.png(), ops=["otsu"]))))
+        raises(TypeError, lambda: next(client.map(Job("a.png", ops=["otsu"]))))
+        raises(TypeError, lambda: client.cancel(17))
+        raises(TypeError, lambda: client.kept_result(b"x"))
+        error = raises(TypeError, lambda: Client("redis://:secret@127.0.0.1"))
+        assert "from_url" in str(error) and "secret" not in str(error), error
+        assert "AsyncClient" not in str(raises(TypeError, lambda: Client(None)))
+        error = raises(TypeError, lambda: Client([connect(world.redis), redis.asyncio.Redis()], shards=2))
+        assert "redis.asyncio" in str(error), error
+        raises(TypeError, lambda: Client(connect(world.redis), shards="1"))
+        raises(TypeError, lambda: Client(connect(world.redis), namespace=b"x"))
+        raises(ValueError, lambda: Client(connect(world.redis), data_ttl_s=0))
+        raises(ValueError, lambda: Client(connect(world.redis), retry_s=-1))
         raises(ValueError, lambda: Client(connect(world.redis), shards=65))
         raises(ValueError, lambda: Client(connect(world.redis), shards=2, namespace="a{b}"))
         raises(ValueError, lambda: Client([connect(world.redis)] * 2))
@@ -185,6 +202,17 @@ def test_map():
         for result in client.map(slow()):
             at.append("result")
         equal(at[0], "result")
+
+
+def test_many_threads():
+    """more threads than the pool of redis-py has connections"""
+    for limit in ({}, {"max_connections": 2}):
+        with rig.World() as world, Client(connect(world.redis, **limit)) as client:
+            world.start_daemon()
+            link = connect(world.redis)
+            with concurrent.futures.ThreadPoolExecutor(200) as pool:
+                all_once(pool.map(lambda job: client.run(job, timeout=rig.LIMIT_S), small(400)), 400)
+            assert link.info("stats")["total_connections_received"] < 60
 
 
 def test_many_clients():

@@ -8,7 +8,7 @@ from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, Ge
                     List, Optional, Sequence, Union)
 
 from .core import (AnyJob, Call, Core, Flow, Idle, Info, Pipe, Progress, Push, Shard, Sleep,
-                   block_s_of, node_options, reply_options, servers_of)
+                   block_s_of, commands_max_of, no_turn, node_options, reply_options, servers_of)
 from .results import ClientClosed, Result
 
 PIECE = 32  # jobs that a map submits in one round trip
@@ -54,11 +54,12 @@ class AsyncClient:
 
     def __init__(self, redis: Any, *, namespace: str = "gpuimgd", shards: int = 1,
                  retry_s: float = 30.0, data_ttl_s: int = 86400) -> None:
-        self._servers = servers_of(redis, shards)
+        self._servers = servers_of(redis, shards, is_async=True)
         self._core = Core(namespace, shards, retry_s, data_ttl_s)
         for shard in self._core.shards:
             shard.block_s = block_s_of(self._servers[shard.index])
         self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._turns: Optional[asyncio.Semaphore] = None  # made in the event loop
         self._tasks: Dict[int, "asyncio.Task[None]"] = {}
         self._wakes: Dict[int, asyncio.Event] = {}
 
@@ -89,7 +90,22 @@ class AsyncClient:
             pipe.execute_command(*command, **reply_options(command))
         return await pipe.execute(raise_on_error=False)
 
-    async def _run(self, flow: Flow) -> Any:
+    async def _carry_out_in_turn(self, step: Any) -> Any:
+        if isinstance(step, Sleep):
+            return await self._carry_out(step)
+        if self._turns is None:
+            self._turns = asyncio.Semaphore(commands_max_of(self._servers))
+        try:
+            await asyncio.wait_for(self._turns.acquire(), self._core.turn_s)
+        except asyncio.TimeoutError:
+            raise no_turn(self._core.turn_s) from None
+        try:
+            return await self._carry_out(step)
+        finally:
+            self._turns.release()
+
+    async def _run(self, flow: Flow, is_reader: bool = False) -> Any:
+        carry_out = self._carry_out if is_reader else self._carry_out_in_turn
         reply: Any = None
         error: Optional[BaseException] = None
         while True:
@@ -99,7 +115,7 @@ class AsyncClient:
                 return end.value
             reply = error = None
             try:
-                reply = await self._carry_out(step)
+                reply = await carry_out(step)
             except Exception as raised:
                 error = raised
             except BaseException:
@@ -110,7 +126,7 @@ class AsyncClient:
         if shard.index not in self._tasks:
             self._wakes[shard.index] = asyncio.Event()
             self._tasks[shard.index] = asyncio.get_running_loop().create_task(
-                self._run(self._core.read(shard)))
+                self._run(self._core.read(shard), True))
         self._wakes[shard.index].set()
 
     async def _submit(self, pushes: Sequence[Push]) -> None:

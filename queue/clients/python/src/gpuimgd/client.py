@@ -10,7 +10,7 @@ from collections import deque
 from typing import (Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Sequence, Union)
 
 from .core import (AnyJob, Call, Core, Flow, Idle, Info, Pipe, Progress, Push, Sleep,
-                   block_s_of, node_options, reply_options, servers_of)
+                   block_s_of, commands_max_of, no_turn, node_options, reply_options, servers_of)
 from .results import ClientClosed, Result
 
 PIECE = 32  # jobs that a map submits in one round trip
@@ -44,7 +44,7 @@ class Client:
 
     def __init__(self, redis: Any, *, namespace: str = "gpuimgd", shards: int = 1,
                  retry_s: float = 30.0, data_ttl_s: int = 86400) -> None:
-        self._servers = servers_of(redis, shards)
+        self._servers = servers_of(redis, shards, is_async=False)
         self._make_core: Callable[[], Core] = lambda: Core(namespace, shards, retry_s, data_ttl_s)
         self._start()
 
@@ -53,6 +53,7 @@ class Client:
         for shard in self._core.shards:
             shard.block_s = block_s_of(self._servers[shard.index])
         self._process = os.getpid()
+        self._turns = threading.Semaphore(commands_max_of(self._servers))
         self._threads: Dict[int, threading.Thread] = {}
         self._changed = threading.Condition(self._core.lock)
         self._ended = threading.Event()
@@ -82,7 +83,18 @@ class Client:
             pipe.execute_command(*command, **reply_options(command))
         return pipe.execute(raise_on_error=False)
 
-    def _run(self, flow: Flow) -> Any:
+    def _carry_out_in_turn(self, step: Any) -> Any:
+        if isinstance(step, Sleep):
+            return self._carry_out(step)
+        if not self._turns.acquire(timeout=self._core.turn_s):
+            raise no_turn(self._core.turn_s)
+        try:
+            return self._carry_out(step)
+        finally:
+            self._turns.release()
+
+    def _run(self, flow: Flow, is_reader: bool = False) -> Any:
+        carry_out = self._carry_out if is_reader else self._carry_out_in_turn
         reply: Any = None
         error: Optional[BaseException] = None
         while True:
@@ -92,7 +104,7 @@ class Client:
                 return end.value
             reply = error = None
             try:
-                reply = self._carry_out(step)
+                reply = carry_out(step)
             except Exception as raised:
                 error = raised
 
@@ -103,7 +115,7 @@ class Client:
             for index in {push.shard.index for push in pushes}:
                 if index not in self._threads:
                     self._threads[index] = threading.Thread(
-                        target=self._run, args=(core.read(core.shards[index]),), daemon=True,
+                        target=self._run, args=(core.read(core.shards[index]), True), daemon=True,
                         name=f"gpuimgd-{index}")
                     self._threads[index].start()
             self._changed.notify_all()

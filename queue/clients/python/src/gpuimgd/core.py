@@ -20,6 +20,8 @@ import zlib
 from typing import (Any, Dict, Generator, Iterable, List, Mapping, NamedTuple, Optional, Protocol,
                     Sequence, Tuple, Union)
 
+import redis
+import redis.asyncio
 import redis.exceptions
 
 from .declared import CANCEL_SCRIPT, ID_BYTES_MAX, PRIORITIES_MAX, SHARDS_MAX
@@ -32,6 +34,8 @@ AnyJob = Union[Job, Mapping[str, Any]]
 BLOCK_S = 1.0  # of a BLMOVE; also the time between checks if Redis was restarted
 RESULTS_PER_READ = 64
 PUSH_BYTES = 256 * 1024  # of one LPUSH, during which Redis serves no other client
+COMMANDS_MAX = 32  # at once, and so connections, without those that wait for results
+TURN_S = 5.0  # the shortest limit of the wait for the turn of a command
 
 
 class Progress(NamedTuple):
@@ -150,6 +154,11 @@ def shard_namespace(namespace: str, shards: int, index: int) -> str:
     return f"{{{bare}:{index}}}"
 
 
+def check_text(what: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {value!r}; it must be a text")
+
+
 def check_id(id: Any) -> None:
     """The daemon posts the result of a job with a wrong id without it, and nobody would find it."""
     if not isinstance(id, str):
@@ -171,8 +180,8 @@ _TRANSIENT_TYPES: Tuple[type, ...] = tuple(
     if hasattr(redis.exceptions, name)) + (OSError,)
 _PERMANENT_TYPES: Tuple[type, ...] = tuple(
     getattr(redis.exceptions, name) for name in (
-        "AuthenticationError", "AuthenticationWrongNumberOfArgsError", "AuthorizationError",
-        "MaxConnectionsError") if hasattr(redis.exceptions, name))
+        "AuthenticationError", "AuthenticationWrongNumberOfArgsError", "AuthorizationError")
+    if hasattr(redis.exceptions, name))
 
 
 def is_transient(error: object) -> bool:
@@ -209,23 +218,33 @@ def persist(step: Union[Call, Pipe], limit_s: float) -> Flow:
 # ---- the flows -------------------------------------------------------------------------------------
 class Core:
     def __init__(self, namespace: str, shards: int, retry_s: float, data_ttl_s: int) -> None:
+        check_text("namespace", namespace)
+        if retry_s < 0 or data_ttl_s < 1:
+            raise ValueError(f"retry_s is {retry_s} and data_ttl_s is {data_ttl_s}; they must be at "
+                             "least 0 and 1")
         if not 1 <= shards <= SHARDS_MAX:
             raise ValueError(f"shards is {shards}; it must be 1 to {SHARDS_MAX}")
         self.name = uuid.uuid4().hex
         self.retry_s, self.data_ttl_s = retry_s, data_ttl_s
+        self.turn_s = min(max(retry_s, TURN_S), threading.TIMEOUT_MAX)
         self.shards = [Shard(i, shard_namespace(namespace, shards, i), self.name)
                        for i in range(shards)]
         self.lock = threading.Lock()
         self.closed = False
 
     def shard_of(self, id: str) -> Shard:
+        check_text("the id", id)
         return self.shards[zlib.crc32(id.encode("utf-8")) % len(self.shards)]
 
     # ---- a job becomes a text ----
     def prepare(self, job: AnyJob, handle: Settable, retry_dead: int) -> Push:
-        members: Dict[str, Any] = (
-            {f.name: getattr(job, f.name) for f in dataclasses.fields(job)}
-            if isinstance(job, Job) else dict(job))
+        if isinstance(job, Job):
+            members = {f.name: getattr(job, f.name) for f in dataclasses.fields(job)}
+        elif isinstance(job, Mapping):
+            members = dict(job)
+        else:
+            raise TypeError(f"the job is {job!r}; it must be a Job, or a mapping with the keys of "
+                            "gpuimgd-job(5)")
         for key in ("reply_to", "pushed"):
             if key in members:
                 raise ValueError(f"the job has {key}, which the client sets")
@@ -464,13 +483,46 @@ def _pieces(pushes: Sequence[Push]) -> Iterable[Sequence[Push]]:
 
 
 # ---- clients of redis-py ---------------------------------------------------------------------------
-def servers_of(redis_: Any, shards: int) -> List[Any]:
+def servers_of(redis_: Any, shards: int, is_async: bool) -> List[Any]:
     """The client of each shard: shard i is on server i mod G."""
     servers = list(redis_) if isinstance(redis_, (list, tuple)) else [redis_]
+    for server in servers:
+        _check_server(server, is_async)
+    if not isinstance(shards, int):
+        raise TypeError(f"shards is {shards!r}; it must be a number")
     if not 1 <= len(servers) <= shards:
         raise ValueError(f"there are {len(servers)} servers; with {shards} shards there must be "
                          f"1 to {shards}")
     return [servers[i % len(servers)] for i in range(shards)]
+
+
+_WITH_THREADS = (redis.Redis, redis.RedisCluster)
+_WITH_ASYNCIO = (redis.asyncio.Redis, redis.asyncio.RedisCluster)
+
+
+def _check_server(server: Any, is_async: bool) -> None:
+    library = "redis.asyncio" if is_async else "redis"
+    if isinstance(server, _WITH_THREADS if is_async else _WITH_ASYNCIO):
+        raise TypeError(f"redis is a client of {'redis' if is_async else 'redis.asyncio'}; "
+                        f"{'AsyncClient' if is_async else 'Client'} takes one of {library}")
+    if not hasattr(server, "execute_command") or not hasattr(server, "pipeline"):
+        # A URL may have a password, so it is not printed.
+        raise TypeError(f"redis is a {type(server).__name__}; it must be a client of redis-py, for "
+                        f"example {library}.Redis.from_url(...)")
+
+
+def commands_max_of(servers: Sequence[Any]) -> int:
+    """How many commands a client sends at once. Since version 8 of redis-py a pool has by default 100
+    connections, and raises MaxConnectionsError if all are used; the reader of each shard takes one."""
+    limits = [getattr(getattr(server, "connection_pool", None), "max_connections", None)
+              for server in servers]
+    return min([COMMANDS_MAX] + [max(1, limit - len(servers)) for limit in limits
+                                 if isinstance(limit, int)])
+
+
+def no_turn(wait_s: float) -> Exception:
+    return redis.exceptions.TimeoutError(
+        f"Redis has not answered the commands before this one for {wait_s} s")
 
 
 def block_s_of(server: Any) -> float:

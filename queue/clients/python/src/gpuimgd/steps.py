@@ -101,6 +101,11 @@ def check_json(value: Any, depth: int = 1) -> None:
                 check_json(member)
 
 
+def _refuse(value: Any) -> None:
+    hint = "; give the bytes of an image as Upload(...)" if isinstance(value, bytes) else ""
+    raise TypeError(f"the job has a {type(value).__name__}, which JSON has not{hint}: {value!r:.60}")
+
+
 class Encoder:
     """Turns a job into JSON. upload and download give the key of bytes that go through Redis."""
 
@@ -148,7 +153,7 @@ class Encoder:
         whole = {k: v if k == "meta" else self.json(v)
                  for k, v in members.items() if v is not UNSET and (v is not None or k == "meta")}
         check_json(whole)
-        text = json.dumps(whole, ensure_ascii=False, allow_nan=False,
+        text = json.dumps(whole, ensure_ascii=False, allow_nan=False, default=_refuse,
                           separators=(",", ":")).encode("utf-8")
         if len(text) > JOB_BYTES_MAX:
             raise ValueError(f"the job has {len(text)} bytes; at most {JOB_BYTES_MAX} are allowed")
