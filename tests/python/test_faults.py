@@ -1,5 +1,6 @@
 """The client with threads of the Python package, while daemons, Redis and connections fail."""
 import datetime
+import os
 import threading
 import time
 
@@ -7,7 +8,7 @@ import redis
 import redis.cluster
 import rig
 from gpuimgd import Client, Download, Job, Key, Upload
-from rig import BRISK, all_once, equal, small
+from rig import BRISK, all_once, equal, raises, small
 
 
 def connect(server, **options):
@@ -74,6 +75,47 @@ def test_lost_replies():
             result = client.run(Job(Upload(rig.png()), Download()), timeout=rig.LIMIT_S)
             equal(result.outputs[0].data[:4], b"\x89PNG")
         proxy.close()
+
+
+def test_dead_program():
+    """a program dies: after its start it gets the bytes of its jobs by their ids"""
+    with rig.World() as world:
+        world.start_daemon()
+        job = Job(Upload(rig.png()), Download(), id="order:1", unique=True)
+        child = os.fork()
+        if child == 0:
+            Client(connect(world.redis)).submit(job)
+            os._exit(0)
+        os.waitpid(child, 0)
+        plain = connect(world.redis, decode_responses=True)
+        rig.until(lambda: plain.exists("gpuimgd:result:order:1"))
+        with Client(connect(world.redis)) as client:
+            for result in (client.kept_result("order:1"), client.run(job, timeout=rig.LIMIT_S),
+                           client.run(job, timeout=rig.LIMIT_S)):
+                assert result.ok, result
+                equal(result.outputs[0].data[:4], b"\x89PNG")
+            # A key that is no Download of this job is left alone.
+            plain.set("gpuimgd:img:mine", "secret")
+            plain.set("gpuimgd:result:other", '{"id":"other","job":1,"status":"done","outputs":[7,'
+                      '{"key":"gpuimgd:img:mine"},{"key":null},{}]}')
+            raises(Exception, lambda: client.kept_result("other"))
+
+
+def test_late_upload():
+    """Redis keeps the bytes of a job that starts late"""
+    with rig.World() as world, Client(connect(world.redis), data_ttl_s=2) as client:
+        later = datetime.timedelta(days=3)
+        now = datetime.datetime.now(datetime.timezone.utc)
+        for when in (later, now + later, time.time() + 3 * 86400, "+259200"):
+            client.submit(Job(Upload(rig.png()), ops=["otsu"], not_before=when))
+        plain = connect(world.redis)
+        times = [plain.ttl(key) for key in plain.keys("gpuimgd:img:*")]
+        assert len(times) == 4 and min(times) > 3 * 86400 - 60 and max(times) <= 3 * 86400 + 2, times
+        plain.flushall()
+        for when in ("soon", "+nan", "+inf", None, 0, -1, "", "+1e300", 1e300):
+            handle = client.submit(Job(Upload(rig.png()), ops=["otsu"], not_before=when))
+            client.forget([handle])
+        equal(len(plain.keys("gpuimgd:img:*")), 9)
 
 
 def test_short_timeout():

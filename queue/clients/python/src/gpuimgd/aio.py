@@ -209,7 +209,8 @@ class AsyncClient:
         return result
 
     async def kept_result(self, id: str) -> Optional[Result]:
-        """The result of a job with this id, which Redis keeps for result_ttl_s."""
+        """The result of a job with this id, which Redis keeps for result_ttl_s. See
+        Client.kept_result."""
         result: Optional[Result] = await self._run(self._core.kept(id))
         return result
 

@@ -39,7 +39,7 @@ class Client:
     namespace, shards: as the daemons' options.
     retry_s: how long a command is repeated while Redis is away, before its error is raised. Waiting
         for results goes on for any time.
-    data_ttl_s: how long Redis keeps the bytes of Uploads and Downloads at most.
+    data_ttl_s: how long Redis keeps the bytes of Uploads, after not_before, and of Downloads at most.
     """
 
     def __init__(self, redis: Any, *, namespace: str = "gpuimgd", shards: int = 1,
@@ -196,7 +196,8 @@ class Client:
         return result
 
     def kept_result(self, id: str) -> Optional[Result]:
-        """The result of a job with this id, which Redis keeps for result_ttl_s."""
+        """The result of a job with this id, which Redis keeps for result_ttl_s, with the bytes of its
+        Downloads if they are still there."""
         result: Optional[Result] = self._run(self._core.kept(id))
         return result
 

@@ -10,8 +10,10 @@ are known by their ids."""
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import math
+import re
 import threading
 import time
 import unicodedata
@@ -34,6 +36,7 @@ AnyJob = Union[Job, Mapping[str, Any]]
 BLOCK_S = 1.0  # of a BLMOVE; also the time between checks if Redis was restarted
 RESULTS_PER_READ = 64
 PUSH_BYTES = 256 * 1024  # of one LPUSH, during which Redis serves no other client
+DELAY_MAX_S = 1e10  # a longer one may be more than EX takes
 COMMANDS_MAX = 32  # at once, and so connections, without those that wait for results
 TURN_S = 5.0  # the shortest limit of the wait for the turn of a command
 
@@ -112,14 +115,15 @@ class Push:
         self.text = b""
         self.uploads: Dict[str, bytes] = {}
         self.downloads: List[str] = []
+        self.data_ttl_s = 0  # of uploads
         self.is_own_id = False  # the client chose the id
         self.unique = False
         self.repeated = False
         self.is_forgotten = False  # nobody wants the result; only its keys must go
         self.retry_dead = 0
 
-    def commands(self, data_ttl_s: int) -> List[Tuple[Any, ...]]:
-        return [("SET", key, data, "EX", data_ttl_s) for key, data in self.uploads.items()]
+    def commands(self) -> List[Tuple[Any, ...]]:
+        return [("SET", key, data, "EX", self.data_ttl_s) for key, data in self.uploads.items()]
 
     def finish(self, raw: Mapping[str, Any], data: Mapping[str, Optional[bytes]]) -> None:
         try:
@@ -157,6 +161,22 @@ def shard_namespace(namespace: str, shards: int, index: int) -> str:
 def check_text(what: str, value: Any) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{what} is {value!r}; it must be a text")
+
+
+def delay_s(not_before: Any) -> int:
+    """The seconds until a job can start, about; 0 for what the daemon refuses."""
+    if isinstance(not_before, datetime.datetime):
+        not_before = not_before.timestamp()
+    elif isinstance(not_before, datetime.timedelta):
+        not_before = time.time() + not_before.total_seconds()
+    elif isinstance(not_before, str):
+        try:
+            not_before = time.time() + float(not_before)
+        except ValueError:
+            return 0
+    elif not isinstance(not_before, (int, float)):
+        return 0
+    return int(max(0.0, min(not_before - time.time(), DELAY_MAX_S)))
 
 
 def check_id(id: Any) -> None:
@@ -264,6 +284,7 @@ class Core:
         members["reply_to"] = push.shard.replies
         members["pushed"] = round(time.time(), 3)
         push.text = self._encoder(push).job(members)
+        push.data_ttl_s = self.data_ttl_s + delay_s(members.get("not_before"))
         return push
 
     @staticmethod
@@ -339,7 +360,7 @@ class Core:
               before: Sequence[Tuple[Any, ...]] = ()) -> Flow:
         commands = list(before)
         for push in pushes:
-            commands += push.commands(self.data_ttl_s)
+            commands += push.commands()
         for name in dict.fromkeys(push.list for push in pushes):
             commands.append(("LPUSH", name, *[p.text for p in pushes if p.list == name]))
         error = _first((yield from persist(Pipe(shard, commands), limit_s)))
@@ -394,7 +415,7 @@ class Core:
                 push.retry_dead -= 1
                 again.append(push)
             elif push:
-                data = yield from self._fetch(shard, push)
+                data = {} if push.is_forgotten else (yield from self._fetch(shard, push.id, raw))
                 self._remove([push])
                 push.finish(raw, data)
                 done += _remains(push)
@@ -415,13 +436,19 @@ class Core:
             return {}, None  # somebody else wrote into the list
         return raw, shard.pending.get(raw["id"])
 
-    def _fetch(self, shard: Shard, push: Push) -> Flow:
-        if not push.downloads or push.is_forgotten:
+    def _fetch(self, shard: Shard, id: str, raw: Mapping[str, Any],
+               limit_s: float = math.inf) -> Flow:
+        """The bytes of Downloads, also those of another client's job with this id, by key."""
+        outputs = raw.get("outputs")
+        named = [output.get("key") for output in outputs if isinstance(output, dict)] if isinstance(
+            outputs, list) else []
+        form = re.compile(re.escape(f"{shard.ns}:img:") + "[0-9a-f]{32}" + re.escape(f":{id}:out") +
+                          "[0-9]+")
+        keys = [key for key in named if isinstance(key, str) and form.fullmatch(key)]
+        if not keys:
             return {}
-        commands = [("GET", key) for key in push.downloads]
-        replies = yield from persist(Pipe(shard, commands), math.inf)
-        return {key: reply for key, reply in zip(push.downloads, replies)
-                if isinstance(reply, bytes)}
+        replies = yield from persist(Pipe(shard, [("GET", key) for key in keys]), limit_s)
+        return {key: reply for key, reply in zip(keys, replies) if isinstance(reply, bytes)}
 
     def _check_restart(self, shard: Shard) -> Flow:
         """Redis that was restarted, or a replica that took over, may have lost jobs. Those that are
@@ -442,7 +469,10 @@ class Core:
     def kept(self, id: str) -> Flow:
         shard = self.shard_of(id)
         text = yield from persist(Call(shard, ("GET", f"{shard.ns}:result:{id}")), self.retry_s)
-        return Result.from_json(text) if text else None
+        if not text:
+            return None
+        raw = json.loads(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        return Result.from_json(raw, (yield from self._fetch(shard, id, raw, self.retry_s)))
 
     def cancel(self, id: str) -> Flow:
         shard, ns = self.shard_of(id), self.shard_of(id).ns
