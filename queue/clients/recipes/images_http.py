@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import RedisError
 
 PRESETS = {
@@ -70,8 +71,9 @@ class Images:
     def __init__(self):
         url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379")
         # redis-py 8 waits 5 s for a reply, unless told otherwise: too short for BRPOP.
+        # A connection that Redis has closed is opened again, once; a job may then run twice.
         self.redis = Redis(connection_pool=BlockingConnectionPool.from_url(
-            url, max_connections=64, timeout=2, socket_timeout=5))
+            url, max_connections=64, timeout=2, socket_timeout=5, retry_on_error=[Disconnected]))
         self.blocking = Redis.from_url(url, socket_timeout=BLOCK_S + 5)
         self.reply_to = f"gpuimgd:reply:http-{uuid.uuid4()}"
         self.replies = {}  # id of a job: the future of its result
@@ -86,8 +88,11 @@ class Images:
                 print("Redis:", problem, file=sys.stderr, flush=True)
                 await asyncio.sleep(1)
                 continue
-            result = json.loads(popped[1]) if popped else {}
-            reply = self.replies.get(result.get("id"))
+            try:
+                result = json.loads(popped[1]) if popped else {}
+                reply = self.replies.get(result.get("id"))
+            except (ValueError, AttributeError, TypeError, RecursionError):
+                continue  # not a daemon's
             if reply and not reply.done():
                 reply.set_result(result)
 

@@ -29,8 +29,9 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")
 JOBS, REPLIES = "gpuimgd:jobs", "gpuimgd:reply:s3-events"
 BLOCK_S, BODY_MAX = 5, 1 << 20
 # redis-py 8 waits 5 s for a reply, unless told otherwise: too short for BLMOVE.
-server = redis.Redis.from_url(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
-                              socket_timeout=BLOCK_S + 5)
+server = redis.Redis(connection_pool=redis.BlockingConnectionPool.from_url(
+    os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"), socket_timeout=BLOCK_S + 5,
+    max_connections=32, timeout=5))
 # The URLs that TARGET makes. Events of such objects are ignored: no output must become an input.
 MADE = re.compile(".+".join(map(re.escape, re.split(r"\{bucket\}|\{key\}",
                                                     TARGET.replace("{endpoint}", ENDPOINT)))))
@@ -54,6 +55,8 @@ def jobs(text):
         for record in records(json.loads(text)):
             bucket, item = record["s3"]["bucket"]["name"], record["s3"]["object"]
             key = unquote_plus(item["key"])
+            if "\0" in bucket + key:
+                raise ValueError(f"no job can have a name with a zero byte: {key!r}")
             place = {"bucket": quote(bucket, safe=""), "key": quote(key, safe="/-_.~")}
             source = "{}/{bucket}/{key}".format(ENDPOINT, **place)
             if "ObjectCreated:" not in record["eventName"] or MADE.fullmatch(source) or \
@@ -119,10 +122,13 @@ def push_event(item, commands):
 
 
 def show_result(item, _):
-    result = json.loads(item)
-    if result["status"] != "done":
-        print(json.dumps({**(result.get("meta") or {}), "status": result["status"],
-                          **result["error"]}), flush=True)
+    try:
+        result = json.loads(item)
+        if result["status"] != "done":
+            print(json.dumps({**(result.get("meta") or {}), "status": result["status"],
+                              **result.get("error", {})}), flush=True)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        say("not a result:", item)
 
 
 class Hook(BaseHTTPRequestHandler):
@@ -163,6 +169,7 @@ def main(mode, *rest):
             until_redis_answers(each, rest[0], push_event)
     elif (mode, len(rest)) == ("http", 1):
         host, _, port = rest[0].rpartition(":")
+        ThreadingHTTPServer.request_queue_size = 256
         ThreadingHTTPServer((host, int(port)), Hook).serve_forever()
     elif (mode, len(rest)) == ("stdin", 0):
         from_lines()
