@@ -14,6 +14,14 @@ begin() {
     start_redis "$dir" --port || exit 1
     export REDIS_URL=redis://127.0.0.1:$port dir build
 }
+# choose_python MODULE...: sets $python to the first one that has these modules, or skips the test
+choose_python() {
+    for python in python3 /usr/bin/python3; do
+        "$python" -c "import $(IFS=,; echo "$*")" 2>/dev/null && return
+    done
+    echo "ok - ${0##*/} # SKIP there is no Python with $* here (python3-redis, python3-aiohttp)"
+    exit 77
+}
 # The same Redis again, without its jobs.
 restart_redis() {
     kill "$redis" 2>/dev/null

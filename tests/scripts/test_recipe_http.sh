@@ -5,18 +5,15 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build/release}")
 . tests/scripts/recipe.sh
-need_tools curl /usr/bin/python3
-if ! /usr/bin/python3 -c 'import aiohttp, redis' 2>/dev/null; then
-    echo "ok - ${0##*/} # SKIP there is no python3-aiohttp or no python3-redis here"
-    exit 77
-fi
+need_tools curl
+choose_python aiohttp redis
 begin http
 
 # start_server [NAME=VALUE...]: on a free port; sets $server and $at
 start_server() {
-    http=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    http=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     at=http://127.0.0.1:$http
-    env IMAGES_KEYS="$keys" "$@" /usr/bin/python3 "$recipes/images_http.py" "$http" >>"$dir/http.log" 2>&1 &
+    env IMAGES_KEYS="$keys" "$@" "$python" "$recipes/images_http.py" "$http" >>"$dir/http.log" 2>&1 &
     server=$!
     within 20 curl -s -o "$dir/null" "$at/"
 }
@@ -24,7 +21,7 @@ stop_server() {
     kill "$server"
     wait "$server" 2>"$dir/null"
 }
-sign() { IMAGES_KEYS=${key:-$keys} /usr/bin/python3 "$recipes/images_http.py" sign "$@"; }
+sign() { IMAGES_KEYS=${key:-$keys} "$python" "$recipes/images_http.py" sign "$@"; }
 # get PRESET PATH [CURL-OPTION...]: prints the status; the image is in $dir/body, the header in $dir/head
 get() {
     local url
@@ -93,6 +90,18 @@ test_caching() {
     ask_redis FLUSHALL >"$dir/null"
     check "200 after the key is gone" is_status 200 get square cat.jpg
 }
+# Prints how often each status came for 300 requests at the same time.
+burst() {
+    curl -s -m 30 -Z --parallel-max 300 --parallel-immediate -o "$dir/null" -w '%{http_code}\n' "$1?[1-300]" |
+        sort | uniq -c | xargs
+}
+test_connections() {
+    local url
+    url=$at$(sign square cat.jpg)
+    check "300 requests at once" equal "$(burst "$url")" "300 200"
+    ask_redis CLIENT KILL TYPE normal >"$dir/null"
+    check "after Redis has closed all connections, too" equal "$(burst "$url")" "300 200"
+}
 # Many clients ask at the same time: one job, pushed while the queue is paused so that all wait.
 test_same_request() {
     local n url
@@ -103,6 +112,8 @@ test_same_request() {
     sleep 1
     curl -s -m 0.3 -o "$dir/null" "$url" # a client that goes away
     check "no other job follows" jobs_wait 1
+    ask_redis LPUSH "$(ask_redis LINDEX gpuimgd:jobs:9 0 | sed 's/.*"reply_to": "\([^"]*\)".*/\1/')" \
+        garbage '[1]' null '{"id":[]}' '{"id":"x"}' >"$dir/null" # a list of this server is not only a daemon's
     gpuimgctl resume >"$dir/null"
     check "all 12 are answered" within 20 all_are_answered
     for n in {2..12}; do cmp -s "$dir/same-1" "$dir/same-$n" || check "answer $n is the same" false; done
@@ -165,6 +176,7 @@ start_daemon
 start_server
 test_signatures
 test_caching
+test_connections
 test_same_request
 test_load
 test_outages
