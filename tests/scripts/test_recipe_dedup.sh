@@ -55,6 +55,9 @@ test_photos() {
     check "and the exit status is 1" equal "$status" 1
     { cat "$dir/results.jsonl" && sed '/"copy/!d' "$dir/results.jsonl" && echo '{"job": 1, "cut'; } >"$dir/twice"
     check "an image with two results counts once" diff <(group <"$dir/twice") "$dir/groups"
+    group <"$dir/twice" >"$dir/null"
+    check "a line that is no result is named" has "$(cat "$dir/errors")" "line 11: it is no result"
+    check "with status 1, too" equal "$(echo junk | group; echo $?)" 1
     check "no results give no groups" equal "$(group </dev/null)" ""
     check "64 for a wrong distance" equal "$(group 12 </dev/null; echo $?)" 64
 }

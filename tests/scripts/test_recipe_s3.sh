@@ -5,11 +5,8 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${1:-build/release}")
 . tests/scripts/recipe.sh
-need_tools curl /usr/bin/python3
-if ! /usr/bin/python3 -c 'import redis' 2>/dev/null; then
-    echo "ok - ${0##*/} # SKIP there is no python3-redis here"
-    exit 77
-fi
+need_tools curl
+choose_python redis
 if ! ldd "$build/gpuimgd" 2>/dev/null | grep libcurl >/dev/null; then
     echo "ok - ${0##*/} # SKIP this build has no libcurl"
     exit 77
@@ -51,7 +48,7 @@ start_store() {
     mkdir -p "$dir/s3/photos/in"
     : >"$dir/s3/puts"
     write_blocks "$dir/s3/photos/in/cat.jpg"
-    /usr/bin/python3 "$dir/store.py" "$dir/s3" >"$dir/store.port" &
+    "$python" "$dir/store.py" "$dir/s3" >"$dir/store.port" &
     within 20 test -s "$dir/store.port"
     export ENDPOINT=http://127.0.0.1:$(cat "$dir/store.port")
     export TARGET='{endpoint}/{bucket}-small/{key}.jpg' TOKEN=secret
@@ -67,7 +64,7 @@ event() {
 start_recipe() { # NAME MODE ARGUMENT...
     local name=$1
     shift
-    /usr/bin/python3 "$recipes/s3_events.py" "$@" >>"$dir/$name.out" 2>>"$dir/$name.err" &
+    "$python" "$recipes/s3_events.py" "$@" >>"$dir/$name.out" 2>>"$dir/$name.err" &
     printf -v "$name" %s $!
 }
 is_made() { within 30 test -s "$dir/s3/photos-small/in/$1.jpg" && are_blocks "$dir/s3/photos-small/in/$1.jpg"; }
@@ -106,6 +103,9 @@ test_list() {
     push_event "$(event missing.jpg)"
     check "a failed job is reported, with its key" within 20 grep -qF \
         '{"bucket": "photos", "key": "in/missing.jpg", "status": "failed", "code": "input_missing"' "$dir/results.out"
+    ask_redis LPUSH gpuimgd:reply:s3-events garbage '[1]' null '{}' '{"status":"failed","meta":1}' >"$dir/null"
+    push_event "$(event gone.jpg)"
+    check "what is no result is left out" within 20 grep -qF '"key": "in/gone.jpg"' "$dir/results.out"
     check "a done one is not" not grep -q last.jpg "$dir/results.out"
 }
 # hook BODY [CURL-OPTION...]: prints the status; `token` replaces the right one
@@ -115,8 +115,14 @@ hook() {
     curl -s -m 20 -o "$dir/null" -w '%{http_code}' -H "Authorization: Bearer ${token:-secret}" "$@" --data-binary "$body" \
         "http://127.0.0.1:$hook_port/"
 }
+# Prints how often each status came.
+burst() {
+    curl -s -m 20 -Z --parallel-max 200 --parallel-immediate -o "$dir/null" -w '%{http_code}\n' \
+        -H 'Authorization: Bearer secret' --data-binary @"$dir/none" "http://127.0.0.1:$hook_port/[1-200]" |
+        sort | uniq -c | xargs
+}
 test_hook() {
-    hook_port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    hook_port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     start_recipe hook http "127.0.0.1:$hook_port"
     check "the hook answers" within 20 curl -s "http://127.0.0.1:$hook_port/"
     put_object hook.jpg
@@ -127,6 +133,9 @@ test_hook() {
         "$(hook "{\"Type\":\"Notification\",\"Message\":\"$(event sns.jpg | sed 's/"/\\"/g')\"}")" 200
     check "its image is made, too" is_made sns.jpg
     check "400 for another text" equal "$(hook 'no JSON')" 400
+    check "400 for a key with a zero byte" equal "$(hook "$(event 'a%00.jpg')")" 400
+    event none.jpg >"$dir/none"
+    check "200 for 200 events at once" equal "$(burst)" "200 200"
     check "401 for a wrong token" equal "$(token=secreT hook "$(event hook.jpg)")" 401
     check "413 for a large body" equal "$(head -c 1100000 /dev/zero >"$dir/large"; hook @"$dir/large")" 413
     check "411 without a length" equal "$(hook x -H 'Transfer-Encoding: chunked' -H 'Content-Length:')" 411
@@ -134,7 +143,7 @@ test_hook() {
 test_lines() {
     local key
     for key in one two; do put_object $key.jpg; event $key.jpg; printf '\n\n\xff\n'; done >"$dir/events"
-    check "events from lines" /usr/bin/python3 "$recipes/s3_events.py" stdin <"$dir/events"
+    check "events from lines" "$python" "$recipes/s3_events.py" stdin <"$dir/events"
     check "make images" is_made one.jpg
     check "all of them" is_made two.jpg
 }

@@ -76,8 +76,9 @@ check "a result that came while the consumer was dead" within 30 grep -q "^3 " "
 end KILL "$consumer"
 ask_redis LPUSH gpuimgd:reply:sidekiq:taken:1 \
     '{"status":"done","meta":{"photo":"4"},"outputs":[{"path":"photos/4/large.webp"},{"path":"photos/4/small.webp"}]}' >"$dir/null"
+ask_redis RPUSH gpuimgd:reply:sidekiq:taken:1 garbage '[1]' null '{"meta":1}' >"$dir/null"
 start_consumer
-check "one that it had taken" within 30 grep -q "^4 " "$dir/ready"
+check "one that it had taken, after some that are no results" within 30 grep -q "^4 " "$dir/ready"
 
 end KILL "$redis"
 sleep 1
@@ -92,5 +93,6 @@ check "after the daemon was killed" within 60 grep -q "^6 " "$dir/ready"
 check "no result is left" within 10 nothing_is_left
 end TERM "$consumer"
 end TERM "$sidekiq"
-check "the consumer printed nothing but Redis's errors" not grep -vE '^Redis(Client)?::[A-Za-z]*Error: |^Redis#sadd will ' "$dir/consumer.log"
+check "what is no result was printed" equal "$(grep -c '^not a result of a photo: ' "$dir/consumer.log")" 4
+check "the consumer printed nothing else but Redis's errors" not grep -vE '^not a result of a photo: |^Redis(Client)?::[A-Za-z]*Error: |^Redis#sadd will ' "$dir/consumer.log"
 exit $((failures > 0))

@@ -8,7 +8,8 @@ Prints one line of JSON per group of two or more images: `keep` is the image wit
 `same` are the others, each with its distance to `keep`: the number of bits, of 64, that differ.
 DISTANCE is the largest one, 0 to 11, by default 6. From about 10 on, different images are grouped,
 too, and from 8 on it takes ten times as long. Each image is in one group. Python 3.10 or later.
-Exit status: 0, 1 if an image has no hash, which standard error then names, 64 usage."""
+Exit status: 0, 1 if an image has no hash or a line is no result, which standard error then names, 64
+usage."""
 import itertools
 import json
 import sys
@@ -58,12 +59,15 @@ def read(lines):
     """Returns {name: (pixels, hash)}, and {name: error}. Of several results of an image, the last
     one counts."""
     images, errors = {}, {}
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         try:
             result = json.loads(line)
-        except ValueError:
-            continue  # a line that was cut off
-        if not isinstance(result, dict) or "job" not in result:
+        except (ValueError, RecursionError):  # one that was cut off, for example
+            result = None
+        if not isinstance(result, dict):
+            errors[f"line {number}"] = "it is no result"
+            continue
+        if "job" not in result:
             continue  # the last line of gpuimgctl
         image = result.get("input", {})
         name = (result.get("meta") or {}).get("file") or image.get("path") or image.get("key")

@@ -33,7 +33,15 @@ module Gpuimgd
     taken = "#{REPLIES}:taken:#{name}"
     text = redis.lindex(taken, -1) || redis.blmove(REPLIES, taken, "RIGHT", "LEFT", timeout: 5)
     return unless text
-    result = JSON.parse(text)
+    begin
+      result = JSON.parse(text)
+    rescue JSON::ParserError
+      result = nil
+    end
+    unless result.is_a?(Hash) && result["meta"].is_a?(Hash)
+      warn "not a result of a photo: #{text.inspect}"
+      return redis.lrem(taken, -1, text)
+    end
     photo = result.dig("meta", "photo")
     if result["status"] == "done"
       PhotoReady.perform_async(photo, result["outputs"].map { |output| output["path"] })
