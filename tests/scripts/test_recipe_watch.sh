@@ -11,10 +11,11 @@ begin watch
 folder=$dir/in/scans
 readonly folder
 
-# start_watch: a process group of its own, which dies as a systemd service does
+# start_watch: a process group of its own, which dies as a systemd service does. The configuration is
+# among its options, not among those that the function gpuimgctl adds.
 start_watch() {
-    QUIET_S=2 setsid bash "$recipes/watch.sh" "$folder" --ops flip,invert --out 'turned/%n.jpg' \
-        >>"$dir/results" 2>>"$dir/watch.log" &
+    env -u 'BASH_FUNC_gpuimgctl%%' "PATH=$build:$PATH" QUIET_S=2 setsid bash "$recipes/watch.sh" "$folder" \
+        --ops flip,invert -c "$dir/gpuimgd.conf" --out 'turned/%n.jpg' >>"$dir/results" 2>>"$dir/watch.log" &
     watch=$!
 }
 stop_watch() { # SIGNAL
@@ -130,6 +131,7 @@ test_outages() {
     sleep 1
     start_daemon
     check "a file that came while no daemon ran" is_done_soon no-daemon.jpg
+    check "what it waited for is printed once" equal "$(grep -c '^no daemon runs$' "$dir/watch.log")" 1
     kill -KILL "$daemon"
     wait "$daemon" 2>"$dir/null"
     cp "$dir/blocks.jpg" "$folder/inbox/killed.jpg"
@@ -142,8 +144,9 @@ test_outages() {
     sleep 1
     restart_redis
     check "a file that came while Redis was away" within 90 in_done no-redis.jpg
+    check "that is printed, too" grep -q "^gpuimgctl: .*127.0.0.1:$port" "$dir/watch.log"
     stop_watch TERM
-    check "no message is unexpected" not grep -qE 'command not found|syntax|unbound|cannot' "$dir/watch.log"
+    check "no message is unexpected" not grep -qE '^[^g].*(command not found|syntax|unbound|cannot)' "$dir/watch.log"
 }
 
 test_files

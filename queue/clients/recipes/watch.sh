@@ -14,6 +14,16 @@ export LC_ALL=C.UTF-8
 readonly folder=$1 quiet_s=${QUIET_S:-10}
 declare -A open_since # "x$name": when the file was created
 shift
+said='' connection=() # those of the options that say which Redis, for gpuimgctl status and dead
+for ((i = 1; i <= $#; i++)); do
+    case ${!i} in
+    -c | --config | --redis | --redis_* | --namespace | --shards)
+        connection+=("${!i}")
+        [[ ${!i} != *=* ]] && ((++i <= $#)) && connection+=("${!i}") ;;
+    -c* | --config=* | --redis=* | --namespace=* | --shards=*) connection+=("${!i}") ;;
+    esac
+done
+readonly connection
 cd "$folder" && mkdir -p inbox work done failed && exec 9>.lock || exit 66
 flock -n 9 || { echo "another $0 watches $folder" >&2; exit 75; }
 
@@ -63,16 +73,21 @@ settle() { # RESULT
             mv -fT -- "work/$file" "failed/$file" ;;
     esac
     # The file in failed is what is tried again, not the daemons' list of dead jobs.
-    case $1 in *'"status":"dead"'*) gpuimgctl dead drop "$id" >/dev/null </dev/null ;; esac
+    case $1 in *'"status":"dead"'*) gpuimgctl dead drop "$id" "${connection[@]}" >/dev/null </dev/null ;; esac
 }
 # Sends all files in work, also those of an earlier run: the daemons run each id once. After a
 # minute they are sent again, in case Redis has lost them; but not while no daemon takes them.
 send() {
     [ -n "$(find work -type f -print -quit)" ] || return
-    if ! gpuimgctl status --json 2>/dev/null | grep -q '"daemons":\[{'; then
+    state=$(gpuimgctl status --json "${connection[@]}" 2>&1)
+    if [[ $state != *'"daemons":[{'* ]]; then
+        [[ $state != \{* ]] || state="no daemon runs"
+        [ "$state" = "$said" ] || printf '%s\n' "$state" >&2
+        said=$state
         sleep 1
         return
     fi
+    said=''
     {
         find work -type f -print0 |
             gpuimgctl submit -0 - --wait --json --timeout 60 --id watch-%e --set unique=true "$@" |
