@@ -1,4 +1,5 @@
-"""Celery tasks whose images gpuimgd makes. Needs the Python package gpuimgd, Celery and redis-py.
+"""Celery tasks whose images gpuimgd makes. Needs the Python package gpuimgd and Celery with the
+libraries for Redis (celery[redis]).
 
     celery -A celery_tasks worker --pool threads --concurrency 64
 
@@ -9,7 +10,6 @@ import os
 
 import redis
 from celery import Celery
-from celery.signals import task_revoked
 from gpuimgd import Client, Job, JobDead, JobError, ops
 
 URL = os.environ.get("REDIS", "redis://127.0.0.1:6379/0")
@@ -50,7 +50,8 @@ def phash(self, source):
     return result.outputs[0].values["phash"]
 
 
-@task_revoked.connect
-def cancel(request=None, **_):
-    """`app.control.revoke(id, terminate=True)` cancels the job, too."""
-    images.cancel(f"celery:{request.id}")
+def cancel(id):
+    """Cancels a task and its job. To revoke it alone would leave the job: a thread cannot be
+    terminated. A task that waits for its job fails with ImageFailed."""
+    app.control.revoke(id)
+    images.cancel(f"celery:{id}")
