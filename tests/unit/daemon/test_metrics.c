@@ -254,10 +254,10 @@ TEST(tags_are_counted_and_bounded)
     assert_true(SHOWN("gpuimgd_tag_pixels_total", "tag", "web") == 100);
     assert_true(SHOWN("gpuimgd_tag_work_seconds_total", "tag", "web") == 9);
     assert_true(SHOWN("gpuimgd_tag_job_seconds_total", "tag", "web") == 12);
-    for (int i = 0; i < 3 * TAGS_MAX; i++) {
+    for (unsigned i = 0; i < 3 * TAGS_MAX; i++) {
         char name[JOB_TAG_BYTES_MAX + 1];
         memset(name, 'x', sizeof name);
-        snprintf(name + JOB_TAG_BYTES_MAX - 3, 4, "%03d", i);
+        snprintf(name + JOB_TAG_BYTES_MAX - 3, 4, "%03u", i % 1000);
         job.tag = name;
         tags_count(&snapshot->tags, &job);
     }
