@@ -125,6 +125,8 @@ def test_refusals():
         raises(TypeError, lambda: Client(connect(world.redis), namespace=b"x"))
         raises(ValueError, lambda: Client(connect(world.redis), data_ttl_s=0))
         raises(ValueError, lambda: Client(connect(world.redis), retry_s=-1))
+        raises(ValueError, lambda: Client(connect(world.redis, max_connections=1)))
+        raises(ValueError, lambda: Client(connect(world.redis, max_connections=3), shards=3))
         raises(ValueError, lambda: Client(connect(world.redis), shards=65))
         raises(ValueError, lambda: Client(connect(world.redis), shards=2, namespace="a{b}"))
         raises(ValueError, lambda: Client([connect(world.redis)] * 2))

@@ -59,6 +59,7 @@ class AsyncClient:
         for shard in self._core.shards:
             shard.block_s = block_s_of(self._servers[shard.index])
         self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._commands_max = commands_max_of(self._servers)
         self._turns: Optional[asyncio.Semaphore] = None  # made in the event loop
         self._tasks: Dict[int, "asyncio.Task[None]"] = {}
         self._wakes: Dict[int, asyncio.Event] = {}
@@ -94,7 +95,7 @@ class AsyncClient:
         if isinstance(step, Sleep):
             return await self._carry_out(step)
         if self._turns is None:
-            self._turns = asyncio.Semaphore(commands_max_of(self._servers))
+            self._turns = asyncio.Semaphore(self._commands_max)
         try:
             await asyncio.wait_for(self._turns.acquire(), self._core.turn_s)
         except asyncio.TimeoutError:

@@ -544,10 +544,16 @@ def _check_server(server: Any, is_async: bool) -> None:
 def commands_max_of(servers: Sequence[Any]) -> int:
     """How many commands a client sends at once. Since version 8 of redis-py a pool has by default 100
     connections, and raises MaxConnectionsError if all are used; the reader of each shard takes one."""
-    limits = [getattr(getattr(server, "connection_pool", None), "max_connections", None)
-              for server in servers]
-    return min([COMMANDS_MAX] + [max(1, limit - len(servers)) for limit in limits
-                                 if isinstance(limit, int)])
+    most = COMMANDS_MAX
+    for server in servers:
+        limit = getattr(getattr(server, "connection_pool", None), "max_connections", None)
+        if isinstance(limit, int):
+            readers = sum(other is server for other in servers)
+            if limit <= readers:
+                raise ValueError(f"max_connections of redis is {limit}; it must be more than {readers}, "
+                                 "the number of shards on this server")
+            most = min(most, limit - readers)
+    return most
 
 
 def no_turn(wait_s: float) -> Exception:
