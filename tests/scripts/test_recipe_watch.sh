@@ -14,8 +14,8 @@ readonly folder
 # start_watch: a process group of its own, which dies as a systemd service does. The configuration is
 # among its options, not among those that the function gpuimgctl adds.
 start_watch() {
-    env -u 'BASH_FUNC_gpuimgctl%%' "PATH=$build:$PATH" QUIET_S=2 setsid bash "$recipes/watch.sh" "$folder" \
-        --ops flip,invert -c "$dir/gpuimgd.conf" --out 'turned/%n.jpg' >>"$dir/results" 2>>"$dir/watch.log" &
+    env -C "$dir" -u 'BASH_FUNC_gpuimgctl%%' "PATH=$build:$PATH" QUIET_S=2 setsid bash "$recipes/watch.sh" in/scans \
+        --ops flip,invert -c gpuimgd.conf --out 'turned/%n.jpg' >>"$dir/results" 2>>"$dir/watch.log" &
     watch=$!
 }
 stop_watch() { # SIGNAL

@@ -11,7 +11,7 @@ set -uo pipefail
 export LC_ALL=C.UTF-8
 [ $# -ge 2 ] || { echo "usage: $0 FOLDER SUBMIT-OPTION..." >&2; exit 64; }
 # Files that were not seen being closed must be this old; if they were seen being created, 600 s.
-readonly folder=$1 quiet_s=${QUIET_S:-10}
+readonly folder=$1 quiet_s=${QUIET_S:-10} start=$PWD
 declare -A open_since # "x$name": when the file was created
 shift
 said='' connection=() # those of the options that say which Redis, for gpuimgctl status and dead
@@ -27,6 +27,7 @@ readonly connection
 cd "$folder" && mkdir -p inbox work done failed && exec 9>.lock || exit 66
 flock -n 9 || { echo "another $0 watches $folder" >&2; exit 75; }
 
+ctl() { (cd "$start" && gpuimgctl "$@"); } # its options may have relative paths
 # Moves a complete file to work. Its stamp is the same after a restart, and new if its content is.
 claim() { # NAME
     local name=$1 stamp
@@ -73,13 +74,13 @@ settle() { # RESULT
             mv -fT -- "work/$file" "failed/$file" ;;
     esac
     # The file in failed is what is tried again, not the daemons' list of dead jobs.
-    case $1 in *'"status":"dead"'*) gpuimgctl dead drop "$id" "${connection[@]}" >/dev/null </dev/null ;; esac
+    case $1 in *'"status":"dead"'*) ctl dead drop "$id" "${connection[@]}" >/dev/null </dev/null ;; esac
 }
 # Sends all files in work, also those of an earlier run: the daemons run each id once. After a
 # minute they are sent again, in case Redis has lost them; but not while no daemon takes them.
 send() {
     [ -n "$(find work -type f -print -quit)" ] || return
-    state=$(gpuimgctl status --json "${connection[@]}" 2>&1)
+    state=$(ctl status --json "${connection[@]}" 2>&1)
     if [[ $state != *'"daemons":[{'* ]]; then
         [[ $state != \{* ]] || state="no daemon runs"
         [ "$state" = "$said" ] || printf '%s\n' "$state" >&2
@@ -89,8 +90,8 @@ send() {
     fi
     said=''
     {
-        find work -type f -print0 |
-            gpuimgctl submit -0 - --wait --json --timeout 60 --id watch-%e --set unique=true "$@" |
+        find "$PWD/work" -type f -print0 |
+            ctl submit -0 - --wait --json --timeout 60 --id watch-%e --set unique=true "$@" |
             while IFS= read -r line; do settle "$line"; done
     } 9>&- || sleep 1
 }
