@@ -103,10 +103,15 @@ CLIENT_KEYS = ("reply_to", "pushed")
 FIRST_KEYS = ("input", "output", "ops", "outputs")
 
 
+def format_names(f):
+    """In jobs, a suffix names a format, too. Results have its name."""
+    return list(dict.fromkeys([f["name"], *f["suffixes"]]))
+
+
 def output_keys(d):
     words = d.all["metadata"]
     return {
-        "format": ({"enum": [f["name"] for f in d.formats]}, None,
+        "format": ({"enum": [name for f in d.formats for name in format_names(f)]}, None,
                    "By default that of the suffix of the path or URL, or else that of the input."),
         "normalize": ({"$ref": "#/$defs/normalize"}, "Optional[Normalize]",
                       "Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32."),
@@ -393,7 +398,7 @@ def format_rules(d):
             others.update({name: False for name in TENSOR_KEYS})
         other_suffixes = "|".join(suffix_of(o) for o in d.formats if o is not f)
         rules.append({
-            "if": {"properties": {"format": {"const": f["name"]}}, "required": ["format"]},
+            "if": {"properties": {"format": {"enum": format_names(f)}}, "required": ["format"]},
             "then": {"properties": {**others, "path": {"not": {"pattern": other_suffixes}}}}})
         rules.append({
             "if": {"properties": {"path": {"pattern": suffix_of(f)}}, "required": ["path"],
