@@ -34,6 +34,8 @@ PHOTOS = {"wide": (500, 375), "high": (333, 500), "square": (300, 300), "small":
 BACKGROUND = (10, 200, 90)
 # Before Pillow 13, Image.resize gives the same pixels.
 RESIZES = int(PIL.__version__.split(".")[0]) < 13
+QUICK = os.environ.get("GPUIMGD_TEST_QUICK") == "1"
+LEAST = 100 if QUICK else 500 # jobs: fewer are a fault of this test
 
 
 def draw(width, height, channels, seed):
@@ -158,7 +160,9 @@ def refused_jobs():
 
 
 def all_jobs():
-    for job in itertools.chain(plain_jobs(), channel_jobs(), photo_jobs(), listed_jobs()):
+    # A fifth of the combinations still has each image, type and layout.
+    plain = itertools.islice(plain_jobs(), 0, None, 5 if QUICK else 1)
+    for job in itertools.chain(plain, channel_jobs(), photo_jobs(), listed_jobs()):
         yield *job, None
     yield from refused_jobs()
     yield "not-read", "array.npy", {"path": "x.png"}, [], "the input is a NumPy array"
@@ -259,7 +263,7 @@ def check(folder, results):
             wrong += 1
             print(f"{job[0]}: {error!r}")
     print(f"{count} jobs, {wrong} wrong")
-    return wrong == 0 and count > 500
+    return wrong == 0 and count > LEAST
 
 
 def equal(folder, other):
@@ -271,7 +275,7 @@ def equal(folder, other):
             if one.read() != two.read():
                 print(f"{name} differs")
                 return False
-    return len(names) > 500 and names == sorted(os.listdir(f"{other}/out"))
+    return len(names) > LEAST and names == sorted(os.listdir(f"{other}/out"))
 
 
 def main(words):
