@@ -198,7 +198,7 @@ test_end_of_keys() {
     chapter "keys that end while the server fails"
     local result i
     control '{"lifetime":10}'
-    start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}" --hang_grace_s=0.1 \
+    start_daemon "$signed aws:eu-west-1:@instance $at/image" "${instance[@]}" --hang_grace_s=0.1 \
         --metrics_listen="unix:$dir/$part.http"
     check "a job" job_is_done
     control '{"mode":"status","status":503}'
@@ -212,17 +212,20 @@ test_end_of_keys() {
     check "uploads, too" job_is '"code":"write_failed"' \
         "$(upload_job)"
     limit_patience
-    send_job "$(upload_job)" "$(job /photos/in/p.png /photos/o.png)"
+    ask_redis -x SET "$part:img:logo" <"$dir/in/$part.png" >"$dir/null"
+    send_job "$(upload_job)" "$(job /photos/in/p.png /photos/o.png)" "$(overlay_job)"
     sleep 3
     check "but at first they wait: jobs with files overtake them" \
         job_is "\"path\":\"$part.o.png\"" "$(files_job)"
+    check "and so do those with other URLs" \
+        job_is "\"path\":\"$part.i.png\"" "{\"input\":{\"url\":\"$at/image\"},\"output\":\"$part.i.png\"}"
     check "the daemon says so" shows metrics 'reason="keys"} 1'
     check "with the reason" shows status.json 'jobs wait for keys: the role instance gets no keys'
     check "and is healthy" shows healthz running
     control "$good"
     reload
     check "they run when the server answers" \
-        equal "$(for i in 1 2; do next_result; done | grep -c '"status":"done"')" 2
+        equal "$(for i in 1 2 3; do next_result; done | grep -c '"status":"done"')" 3
     check "and so do others" job_is_done
     check "then nothing blocks" within 5 shows metrics 'reason="keys"} 0'
     check "no key was used after its end" equal "$(count s3%20ExpiredToken)" 0
@@ -231,6 +234,11 @@ test_end_of_keys() {
 
 upload_job() {
     echo "{\"input\":\"$part.png\",\"output\":{\"url\":\"${signed}o.png\"},\"ops\":[\"invert\"]}"
+}
+# It holds the overlay while it waits for keys.
+overlay_job() {
+    job /photos/in/p.png /photos/c.png |
+        sed "s/\"ops\":.*/\"ops\":[{\"op\":\"composite\",\"input\":{\"key\":\"$part:img:logo\"}}]}/"
 }
 shows() { # PATH TEXT: the daemon's HTTP server has TEXT there
     has "$(curl -sS --unix-socket "$dir/$part.http" "http://localhost/$1")" "$2"
