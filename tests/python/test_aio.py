@@ -118,6 +118,21 @@ def test_map():
             both = await asyncio.gather(*[_list(client.map(small(200))) for _ in range(3)])
             for results in both:
                 all_once(results, 200)
+
+            async def waiting():
+                yield Job("a.png", ops=["otsu"], id="first")
+                while not await client.kept_result("first"):
+                    await asyncio.sleep(0.01)
+                yield Job("a.png", ops=["otsu"], id="second")
+            pair = await asyncio.wait_for(_list(client.map(waiting())), rig.LIMIT_S)
+            equal(sorted(r.id for r in pair), ["first", "second"])
+
+            async def doubled():
+                for job in [Job("a.png", ops=["otsu"], id="x", not_before="+60")] * 2:
+                    yield job
+                    await asyncio.sleep(0.1)
+                    yield job
+            await fails(DuplicateId, _list(client.map(doubled())))
         await close(link)
     with rig.World() as world:
         world.start_daemon()

@@ -205,6 +205,22 @@ def test_map():
             at.append("result")
         equal(at[0], "result")
 
+        # A job is sent while the source waits.
+        def waiting():
+            yield Job("a.png", ops=["otsu"], id="first")
+            rig.until(lambda: client.kept_result("first"))
+            yield Job("a.png", ops=["otsu"], id="second")
+        pair = client.map(waiting(), progress=states.append)
+        equal(sorted(r.id for r in pair), ["first", "second"])
+        equal(states[-1], (2, 2, 0))
+
+        def doubled():
+            for job in [Job("a.png", ops=["otsu"], id="x", not_before="+60")] * 2:
+                yield job
+                yield job
+                time.sleep(0.1)
+        raises(DuplicateId, lambda: list(client.map(doubled())))
+
 
 def test_many_threads():
     """more threads than the pool of redis-py has connections"""

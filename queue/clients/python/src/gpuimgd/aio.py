@@ -4,8 +4,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import (Any, AsyncIterable, AsyncIterator, Callable, Deque, Dict, Generator, Iterable,
-                    List, Optional, Sequence, Union)
+from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Dict, Generator,
+                    Iterable, List, Optional, Sequence, Union)
 
 from .core import (AnyJob, Call, Core, Flow, Idle, Info, Pipe, Progress, Push, Shard, Sleep,
                    block_s_of, commands_max_of, no_turn, node_options, reply_options, servers_of)
@@ -173,14 +173,16 @@ class AsyncClient:
         if window < 1:
             raise ValueError(f"window is {window}; it must be 1 or more")
         held = _Held(_iterate(jobs), ordered)
+
+        async def send(batch: Sequence[AnyJob]) -> None:
+            held.add(await self.submit_many(batch, retry_dead=retry_dead))
         state = Progress(0, 0, 0)
         report = progress or (lambda _: None)
         try:
             while held.has_more or held.handles:
                 if held.has_more and len(held.handles) < window and not held.is_ready():
-                    batch = await held.take(min(PIECE, window - len(held.handles)))
-                    held.add(await self.submit_many(batch, retry_dead=retry_dead))
-                    state = state.after_push(len(batch))
+                    sent = await held.take(min(PIECE, window - len(held.handles)), send)
+                    state = state.after_push(sent)
                     report(state)
                 else:
                     result = await (await held.next(timeout))
@@ -261,19 +263,44 @@ class _Held:
         self.handles: Deque[Handle] = deque()
         self._ended: "asyncio.Queue[Handle]" = asyncio.Queue()
 
-    async def take(self, size: int) -> List[AnyJob]:
-        """Up to `size` jobs. A slow source delays neither those that it gave nor results."""
+    async def take(self, size: int, send: Callable[[Sequence[AnyJob]], Awaitable[None]]) -> int:
+        """Takes and sends up to `size` jobs, and returns their number. While the source is slow, a
+        task sends the jobs that it has given."""
         batch: List[AnyJob] = []
+        taken = 0
+
+        async def send_batch() -> None:
+            nonlocal batch
+            ready, batch = batch, []
+            if ready:
+                await send(ready)
+
+        async def send_soon() -> None:
+            await asyncio.sleep(TAKE_S)
+            await send_batch()
+        soon: "Optional[asyncio.Task[None]]" = None
         end = time.monotonic() + TAKE_S
-        while len(batch) < size:
-            try:
-                batch.append(await self.source.__anext__())
-            except StopAsyncIteration:
-                self.has_more = False
-                break
-            if self.is_ready() or time.monotonic() > end:
-                break
-        return batch
+        try:
+            while taken < size:
+                if taken == 1:
+                    soon = asyncio.get_running_loop().create_task(send_soon())
+                try:
+                    job = await self.source.__anext__()
+                except StopAsyncIteration:
+                    self.has_more = False
+                    break
+                batch.append(job)
+                taken += 1
+                if self.is_ready() or time.monotonic() > end:
+                    break
+            if soon and taken > len(batch):  # it has begun to send
+                await soon
+        finally:
+            if soon:
+                soon.cancel()
+                await asyncio.wait([soon])
+        await send_batch()
+        return taken
 
     def add(self, handles: Iterable[Handle]) -> None:
         for handle in handles:

@@ -158,14 +158,16 @@ class Client:
         if window < 1:
             raise ValueError(f"window is {window}; it must be 1 or more")
         held = _Held(iter(jobs), ordered)
+
+        def send(batch: Sequence[AnyJob]) -> None:
+            held.add(self.submit_many(batch, retry_dead=retry_dead))
         state = Progress(0, 0, 0)
         report = progress or (lambda _: None)
         try:
             while held.has_more or held.handles:
                 if held.has_more and len(held.handles) < window and not held.is_ready():
-                    batch = list(held.take(min(PIECE, window - len(held.handles))))
-                    held.add(self.submit_many(batch, retry_dead=retry_dead))
-                    state = state.after_push(len(batch))
+                    sent = held.take(min(PIECE, window - len(held.handles)), send)
+                    state = state.after_push(sent)
                     report(state)
                 else:
                     result = held.next(timeout).result()
@@ -229,6 +231,42 @@ class Client:
         self.close()
 
 
+class _Outbox:
+    """The jobs of one piece of a map. One thread takes them, and two may send them."""
+
+    def __init__(self, send: Callable[[Sequence[AnyJob]], None]) -> None:
+        self._send = send
+        self._lock = threading.Lock()
+        self._jobs: List[AnyJob] = []
+        self._sent = 0
+        self._error: Optional[BaseException] = None
+
+    def add(self, job: AnyJob) -> None:
+        with self._lock:
+            self._jobs.append(job)
+
+    def clear(self) -> None:
+        """Waits until no job is being sent, and drops the others."""
+        with self._lock:
+            self._jobs = []
+
+    def send(self) -> None:
+        with self._lock:
+            jobs, self._jobs = self._jobs, []
+            if jobs and not self._error:
+                try:
+                    self._send(jobs)
+                    self._sent += len(jobs)
+                except BaseException as error:
+                    self._error = error
+
+    def finish(self) -> int:
+        """The number of jobs that were sent."""
+        if self._error:
+            raise self._error
+        return self._sent
+
+
 class _Held:
     """The handles of a map that are not yielded yet."""
 
@@ -238,17 +276,33 @@ class _Held:
         self.handles: Deque[Handle] = deque()
         self._ended: "queue.SimpleQueue[Handle]" = queue.SimpleQueue()
 
-    def take(self, size: int) -> Iterator[AnyJob]:
-        """Up to `size` jobs. A slow source delays neither those that it gave nor results."""
+    def take(self, size: int, send: Callable[[Sequence[AnyJob]], None]) -> int:
+        """Takes and sends up to `size` jobs, and returns their number. While the source is slow, a
+        thread sends the jobs that it has given."""
+        outbox = _Outbox(send)
+        timer: Optional[threading.Timer] = None
         end = time.monotonic() + TAKE_S
-        for _ in range(size):
-            try:
-                yield next(self.source)
-            except StopIteration:
-                self.has_more = False
-                return
-            if self.is_ready() or time.monotonic() > end:
-                return
+        try:
+            for i in range(size):
+                if i == 1:
+                    timer = threading.Timer(TAKE_S, outbox.send)
+                    timer.daemon = True
+                    timer.start()
+                try:
+                    outbox.add(next(self.source))
+                except StopIteration:
+                    self.has_more = False
+                    break
+                if self.is_ready() or time.monotonic() > end:
+                    break
+        except BaseException:
+            outbox.clear()
+            raise
+        finally:
+            if timer:
+                timer.cancel()
+        outbox.send()
+        return outbox.finish()
 
     def add(self, handles: Iterable[Handle]) -> None:
         for handle in handles:
