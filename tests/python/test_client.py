@@ -141,6 +141,15 @@ def test_refusals():
             raises(redis.exceptions.NoPermissionError, lambda: handle.result(rig.LIMIT_S))
         world.start_daemon()
         assert client.run(Job("a.png", ops=["otsu"], id="x"), timeout=rig.LIMIT_S).ok
+        # Bytes that the client may not read stay.
+        plain.execute_command("ACL", "SETUSER", "u", "+blmove", "-get")
+        lists = set(plain.keys("gpuimgd:reply:*"))
+        with Client(connect(world.redis, username="u", password="x")) as denied:
+            handle = denied.submit(Job("a.png", out.png(Download()), id="y"))
+            raises(redis.exceptions.NoPermissionError, lambda: handle.result(rig.LIMIT_S))
+            rig.until(lambda: set(plain.keys("gpuimgd:reply:*")) == lists)
+            raises(redis.exceptions.NoPermissionError, lambda: denied.kept_result("y"))
+        equal(client.kept_result("y").outputs[0].data[:4], b"\x89PNG")
         # What is just allowed gets a result.
         for meta in (10**62 - 1, -10**61, 1.7e308, nested(15), "\u2028\x01\x7f"):
             result = client.run(Job(Upload(bytearray(rig.png())), ops=["otsu"], meta=meta), timeout=rig.LIMIT_S)

@@ -415,10 +415,17 @@ class Core:
                 push.retry_dead -= 1
                 again.append(push)
             elif push:
-                data = {} if push.is_forgotten else (yield from self._fetch(shard, push.id, raw))
-                self._remove([push])
-                push.finish(raw, data)
-                done += _remains(push)
+                data: Dict[str, bytes] = {}
+                try:
+                    if not push.is_forgotten:
+                        data = yield from self._fetch(shard, push.id, raw)
+                except redis.exceptions.ResponseError as error:  # the keys stay until they expire
+                    self._remove([push])
+                    push.fail(error)
+                else:
+                    self._remove([push])
+                    push.finish(raw, data)
+                    done += _remains(push)
             done.append(("LREM", shard.replies, -1, text))
         if again:  # a dead letter goes when its job is pushed again
             yield from self._send(shard, again, math.inf, [
@@ -448,6 +455,9 @@ class Core:
         if not keys:
             return {}
         replies = yield from persist(Pipe(shard, [("GET", key) for key in keys]), limit_s)
+        error = _first(replies)
+        if error:
+            raise error
         return {key: reply for key, reply in zip(keys, replies) if isinstance(reply, bytes)}
 
     def _check_restart(self, shard: Shard) -> Flow:
