@@ -141,8 +141,13 @@ def test_refusals():
             raises(redis.exceptions.NoPermissionError, lambda: handle.result(rig.LIMIT_S))
         world.start_daemon()
         assert client.run(Job("a.png", ops=["otsu"], id="x"), timeout=rig.LIMIT_S).ok
+        # Results that the client may not remove.
+        plain.execute_command("ACL", "SETUSER", "u", "+blmove", "-lrem")
+        with Client(connect(world.redis, username="u", password="x")) as denied:
+            raises(redis.exceptions.NoPermissionError, lambda: [
+                denied.run(Job("a.png", ops=["otsu"]), timeout=rig.LIMIT_S) for _ in range(100)])
         # Bytes that the client may not read stay.
-        plain.execute_command("ACL", "SETUSER", "u", "+blmove", "-get")
+        plain.execute_command("ACL", "SETUSER", "u", "+lrem", "-get")
         lists = set(plain.keys("gpuimgd:reply:*"))
         with Client(connect(world.redis, username="u", password="x")) as denied:
             handle = denied.submit(Job("a.png", out.png(Download()), id="y"))

@@ -396,8 +396,10 @@ class Core:
     def _read_once(self, shard: Shard, done: List[Tuple[Any, ...]]) -> Flow:
         read = ("LRANGE", shard.replies, -RESULTS_PER_READ, -1)
         replies = yield from persist(Pipe(shard, done + [read]), math.inf)
-        if isinstance(replies[-1], BaseException):
-            raise replies[-1]
+        error = _first(reply for command, reply in zip(done + [read], replies)
+                       if command[0] in ("LREM", "LRANGE"))
+        if error:  # a result that stays would be read again and again
+            raise error
         if replies[-1]:
             return (yield from self._take(shard, replies[-1][::-1]))
         if shard.pending:
