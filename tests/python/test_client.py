@@ -1,4 +1,5 @@
 """The client with threads of the Python package, with real daemons and real Redis servers."""
+import asyncio
 import collections
 import concurrent.futures
 import datetime
@@ -13,6 +14,7 @@ import redis.retry
 import rig
 from gpuimgd import (Client, ClientClosed, Download, DuplicateId, ErrorCode, Job, JobCancelled, JobDead,
                      JobFailed, Upload, Variant, ops, out)
+from gpuimgd.core import Push
 from rig import all_once, equal, raises, small
 
 
@@ -94,6 +96,19 @@ def test_conditions():
         client.close()
         raises(ClientClosed, handle.result)
         raises(ClientClosed, lambda: client.submit(Job("a.png", ops=["otsu"])))
+
+
+def test_two_ends():
+    """a client that is closed and its reader end a job at the same time"""
+    for future in (concurrent.futures.Future(), asyncio.new_event_loop().create_future()):
+        future.set_result(None)
+
+        class Late:  # it has ended since it was asked
+            done = staticmethod(lambda: False)
+            set_result, set_exception = future.set_result, future.set_exception
+        push = Push(None, "x", Late())
+        push.fail(ClientClosed("closed"))
+        push.finish({"id": "x", "job": 1, "status": "done"}, {})
 
 
 def test_refusals():

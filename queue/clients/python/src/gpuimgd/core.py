@@ -9,6 +9,9 @@ that is lost on the way costs nothing: the same entries are read again, and thos
 are known by their ids."""
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import contextlib
 import dataclasses
 import datetime
 import json
@@ -98,11 +101,13 @@ Flow = Generator[Union[Call, Pipe, Info, Sleep, Idle], Any, Any]
 class Settable(Protocol):
     """A future of either library."""
 
-    def done(self) -> bool: ...
-
     def set_result(self, result: Result, /) -> None: ...
 
     def set_exception(self, exception: Any, /) -> None: ...
+
+
+# A client that is closed and its reader may both end a future.
+_DONE_ALREADY = (asyncio.InvalidStateError, concurrent.futures.InvalidStateError)
 
 
 # ---- state -----------------------------------------------------------------------------------------
@@ -131,11 +136,11 @@ class Push:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.fail(GpuimgdError(f"this is no result of gpuimgd ({error!r}): {raw}"))
         else:
-            if not self.handle.done():
+            with contextlib.suppress(*_DONE_ALREADY):
                 self.handle.set_result(result)
 
     def fail(self, error: BaseException) -> None:
-        if not self.handle.done():
+        with contextlib.suppress(*_DONE_ALREADY):
             self.handle.set_exception(error)
 
 
