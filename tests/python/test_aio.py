@@ -49,6 +49,11 @@ def test_jobs():
             equal(await client.cancel(handle), None)
             equal((await handle).status, "cancelled")
             equal((await client.kept_result("x")).status, "cancelled")
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.wait(others)
+            assert (await client.run(Job("a.png", ops=["otsu"]), timeout=rig.LIMIT_S)).ok
             left = await client.submit(Job("a.png", ops=["otsu"], not_before="+60"))
         await fails(ClientClosed, left.result())
         equal([k async for k in link.scan_iter("gpuimgd:img:*")], [])

@@ -6,6 +6,7 @@ import datetime
 import os
 import threading
 import time
+import unittest.mock
 
 import redis
 import redis.asyncio
@@ -109,6 +110,16 @@ def test_two_ends():
         push = Push(None, "x", Late())
         push.fail(ClientClosed("closed"))
         push.finish({"id": "x", "job": 1, "status": "done"}, {})
+
+
+def test_no_thread():
+    """no thread can be started for a while"""
+    with rig.World() as world, Client(connect(world.redis)) as client:
+        world.start_daemon()
+        job = Job("a.png", ops=["otsu"], id="x")
+        with unittest.mock.patch.object(threading.Thread, "start", side_effect=RuntimeError):
+            raises(RuntimeError, lambda: client.submit(job))
+        assert client.run(job, timeout=rig.LIMIT_S).ok
 
 
 def test_refusals():

@@ -124,7 +124,8 @@ class AsyncClient:
                 raise
 
     def _start_reader(self, shard: Shard) -> None:
-        if shard.index not in self._tasks:
+        task = self._tasks.get(shard.index)
+        if task is None or task.done():  # the program may cancel all tasks
             self._wakes[shard.index] = asyncio.Event()
             self._tasks[shard.index] = asyncio.get_running_loop().create_task(
                 self._run(self._core.read(shard), True))

@@ -108,17 +108,27 @@ class Client:
             except Exception as raised:
                 error = raised
 
+    def _start_reader(self, index: int) -> None:
+        """The caller holds the lock."""
+        thread = self._threads.get(index)
+        if thread is None or not thread.is_alive():
+            flow = self._core.read(self._core.shards[index])
+            thread = threading.Thread(target=self._run, args=(flow, True), daemon=True,
+                                      name=f"gpuimgd-{index}")
+            thread.start()  # raises if there are too many threads
+            self._threads[index] = thread
+
     def _submit(self, pushes: Sequence[Push]) -> None:
         core = self._core
         core.register(pushes)
-        with self._changed:
-            for index in {push.shard.index for push in pushes}:
-                if index not in self._threads:
-                    self._threads[index] = threading.Thread(
-                        target=self._run, args=(core.read(core.shards[index]), True), daemon=True,
-                        name=f"gpuimgd-{index}")
-                    self._threads[index].start()
-            self._changed.notify_all()
+        try:
+            with self._changed:
+                for index in {push.shard.index for push in pushes}:
+                    self._start_reader(index)
+                self._changed.notify_all()
+        except BaseException:
+            core.remove(pushes)
+            raise
         self._run(core.push(pushes))
 
     def _prepare(self, job: AnyJob, retry_dead: int) -> Push:

@@ -331,7 +331,7 @@ class Core:
             for push in pushes:
                 push.shard.pending[push.id] = push
 
-    def _remove(self, pushes: Iterable[Push]) -> None:
+    def remove(self, pushes: Iterable[Push]) -> None:
         with self.lock:
             for push in pushes:
                 if push.shard.pending.get(push.id) is push:
@@ -358,7 +358,7 @@ class Core:
                 for piece in _pieces(own):
                     yield from self._send(shard, piece, self.retry_s)
         except BaseException:
-            self._remove(pushes)
+            self.remove(pushes)
             raise
 
     def _send(self, shard: Shard, pushes: Sequence[Push], limit_s: float,
@@ -427,10 +427,10 @@ class Core:
                     if not push.is_forgotten:
                         data = yield from self._fetch(shard, push.id, raw)
                 except redis.exceptions.ResponseError as error:  # the keys stay until they expire
-                    self._remove([push])
+                    self.remove([push])
                     push.fail(error)
                 else:
-                    self._remove([push])
+                    self.remove([push])
                     push.finish(raw, data)
                     done += _remains(push)
             done.append(("LREM", shard.replies, -1, text))
