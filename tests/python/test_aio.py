@@ -85,6 +85,56 @@ def test_many_calls():
         asyncio.run(main(world))
 
 
+async def turns_of_loop(count):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+class Slow:
+    """A Redis that takes some turns of the event loop, and has no results."""
+
+    def pipeline(self, transaction):
+        return SlowPipeline()
+
+    async def execute_command(self, *command, **_):
+        await (asyncio.Event().wait() if command[0] == "BLMOVE" else turns_of_loop(30))
+
+
+class SlowPipeline:
+    def __init__(self):
+        self.replies = []
+
+    def execute_command(self, *command, **_):
+        self.replies.append([] if command[0] == "LRANGE" else 1)
+
+    async def execute(self, raise_on_error):
+        await turns_of_loop(30)
+        return self.replies
+
+
+def test_cancelled_calls():
+    """asyncio: a call is cancelled at any of its steps, also while it waits for its turn"""
+    async def main(busy, waits, turns):
+        client = AsyncClient(Slow())
+        client._commands_max = 1
+        others = [asyncio.ensure_future(client.kept_result("x")) for _ in range(busy)]
+        call = asyncio.ensure_future(client.submit(Job("a.png", ops=["otsu"])))
+        if waits:
+            await asyncio.wait(others)
+        await turns_of_loop(turns)
+        call.cancel()
+        await fails(asyncio.CancelledError, call)
+        equal(client._core.shards[0].pending, {})
+        await asyncio.gather(*others)
+        assert client._turns is None or not client._turns.locked()
+        for task in client._tasks.values():
+            task.cancel()
+        await client.aclose()
+    for busy, waits in ((0, False), (1, False), (1, True), (3, True)):
+        for turns in range(12):
+            asyncio.run(asyncio.wait_for(main(busy, waits, turns), rig.LIMIT_S))
+
+
 def test_refusals():
     """asyncio: wrong arguments"""
     async def main():

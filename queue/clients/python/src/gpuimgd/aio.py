@@ -4,8 +4,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Dict, Generator,
-                    Iterable, List, Optional, Sequence, Union)
+from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Deque, Dict,
+                    Generator, Iterable, List, Optional, Sequence, Union)
 
 from .core import (AnyJob, Call, Core, Flow, Idle, Info, Pipe, Progress, Push, Shard, Sleep,
                    block_s_of, commands_max_of, no_turn, node_options, reply_options, servers_of)
@@ -33,7 +33,10 @@ class Handle:
     async def result(self, timeout: Optional[float] = None) -> Result:
         """Waits for the result. Raises asyncio.TimeoutError after `timeout` seconds; the job goes
         on."""
-        return await asyncio.wait_for(asyncio.shield(self._future), timeout)
+        await asyncio.wait([self._future], timeout=timeout)
+        if not self._future.done():
+            raise asyncio.TimeoutError
+        return self._future.result()
 
     def done(self) -> bool:
         return self._future.done()
@@ -97,7 +100,7 @@ class AsyncClient:
         if self._turns is None:
             self._turns = asyncio.Semaphore(self._commands_max)
         try:
-            await asyncio.wait_for(self._turns.acquire(), self._core.turn_s)
+            await _within(self._turns.acquire(), self._core.turn_s, self._turns.release)
         except asyncio.TimeoutError:
             raise no_turn(self._core.turn_s) from None
         try:
@@ -246,6 +249,22 @@ class AsyncClient:
         await self.aclose()
 
 
+async def _within(call: "Coroutine[Any, Any, Any]", timeout: Optional[float],
+                  undo: Callable[[], None] = lambda: None) -> Any:
+    """Like asyncio.wait_for, which before Python 3.12 ignores a cancel that comes with the result.
+    This raises it, and calls `undo`."""
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait([task], timeout=timeout)
+    except BaseException:
+        if not task.cancel() and not task.cancelled():
+            undo()
+        raise
+    if task.cancel():
+        raise asyncio.TimeoutError
+    return task.result()
+
+
 async def _iterate(jobs: Union[Iterable[AnyJob], AsyncIterable[AnyJob]]) -> AsyncIterator[AnyJob]:
     if isinstance(jobs, AsyncIterable):
         async for job in jobs:
@@ -318,6 +337,6 @@ class _Held:
         if self.ordered:
             await self.handles[0].result(timeout)
             return self.handles.popleft()
-        handle = await asyncio.wait_for(self._ended.get(), timeout)
+        handle: Handle = await _within(self._ended.get(), timeout)
         self.handles.remove(handle)
         return handle
