@@ -295,15 +295,12 @@ class _Held:
             if ready:
                 await send(ready)
 
-        async def send_soon() -> None:
-            await asyncio.sleep(TAKE_S)
-            await send_batch()
-        soon: "Optional[asyncio.Task[None]]" = None
+        loop = asyncio.get_running_loop()
+        sending: "List[asyncio.Task[None]]" = []
+        timer = loop.call_later(TAKE_S, lambda: sending.append(loop.create_task(send_batch())))
         end = time.monotonic() + TAKE_S
         try:
             while taken < size:
-                if taken == 1:
-                    soon = asyncio.get_running_loop().create_task(send_soon())
                 try:
                     job = await self.source.__anext__()
                 except StopAsyncIteration:
@@ -311,14 +308,15 @@ class _Held:
                     break
                 batch.append(job)
                 taken += 1
-                if self.is_ready() or time.monotonic() > end:
+                if self.is_ready() or sending or time.monotonic() > end:
                     break
-            if soon and taken > len(batch):  # it has begun to send
-                await soon
+            for task in sending:
+                await task
         finally:
-            if soon:
-                soon.cancel()
-                await asyncio.wait([soon])
+            timer.cancel()
+            for task in sending:
+                task.cancel()
+                await asyncio.wait([task])
         await send_batch()
         return taken
 
@@ -337,6 +335,7 @@ class _Held:
         if self.ordered:
             await self.handles[0].result(timeout)
             return self.handles.popleft()
-        handle: Handle = await _within(self._ended.get(), timeout)
+        handle: Handle = (await _within(self._ended.get(), timeout) if self._ended.empty() else
+                          self._ended.get_nowait())
         self.handles.remove(handle)
         return handle
