@@ -90,7 +90,8 @@ test_at() { # name command...
     [ "$chosen" = 1 ] || return 0
     case ${GPUIMGD_TEST_AGAIN:-0}$1 in
     1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_formatted.sh | 1*/test_installed.sh | 1*/test_tidy.sh) return 0 ;;
-    1*/test_python.sh | 1*/test_recipe_*.sh) return 0 ;;
+    1*/test_python.sh | 1*/test_recipe_*.sh | 1*/test_examples.sh | 1*/test_clients.sh) return 0 ;;
+    1*/test_make.sh | 1*/test_pages.sh) return 0 ;;
     esac
     [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n
     started=$((started + 1))
