@@ -268,9 +268,9 @@ static void check_clock(struct role *role)
 {
     double ahead_s = role->server_s > 0 ? clock_unix_s() - role->server_s : 0;
     if (fabs(ahead_s) > SKEW_S_MAX && !role->said_skew)
-        log_warning("the clock of this host is %.0f s %s that of %.*s; servers of S3 refuse "
+        log_warning("the clock of this host is %.0f s %s than that of %.*s; servers of S3 refuse "
                     "signatures that are wrong by 15 minutes",
-                    fabs(ahead_s), ahead_s > 0 ? "ahead of" : "behind",
+                    fabs(ahead_s), ahead_s > 0 ? "later" : "earlier",
                     ORIGIN_SHOWN(&role->request.url));
     role->said_skew = fabs(ahead_s) > SKEW_S_MAX;
 }

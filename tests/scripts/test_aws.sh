@@ -343,11 +343,11 @@ test_token_files() {
 }
 
 test_clock() {
-    chapter "the server's clock is two hours behind"
+    chapter "the server's clock is two hours slow"
     control '{"clock_offset":-7200}'
     start_daemon "$signed aws:eu-west-1:@instance" "${instance[@]}"
     check "its keys are used" job_is_done
-    check "the log says so" says 'ahead of that of'
+    check "the log says so" says 's later than that of'
     stop
 }
 
