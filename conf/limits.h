@@ -14,12 +14,15 @@
 /* Nesting: job > outputs > output > ops > op > parameter > matrix row is 7 deep. The user's meta
  * may be deeper. */
 #define JOB_DEPTH_MAX 16
-/* Memory for the texts of all jobs in flight: the strings and the parsed operations of a job, and
- * its result, which repeats its meta and paths. A number of a matrix takes 8 bytes, and 2 or more
- * in the job; an operation takes at most four times its text and OP_BYTES_MORE. The daemon fetches
- * only as many jobs as fit at the largest size. 4,096 usual jobs fit. */
+/* Memory for the texts of all jobs in flight: the strings, the places of a list of inputs and the
+ * parsed operations of a job, and its result, which repeats its meta and paths. A number of a
+ * matrix takes 8 bytes, and 2 or more in the job; an operation takes at most four times its text
+ * and OP_BYTES_MORE. The daemon fetches only as many jobs as fit at the largest size. 4,096 usual
+ * jobs fit. */
 #define OP_BYTES_MORE      32
-#define JOB_TEXT_BYTES_MAX (5 * JOB_BYTES_MAX + JOB_OUTPUTS_MAX * JOB_OPS_MAX * OP_BYTES_MORE)
+#define JOB_TEXT_BYTES_MAX                                                                         \
+    (5 * JOB_BYTES_MAX + JOB_OUTPUTS_MAX * JOB_OPS_MAX * OP_BYTES_MORE +                           \
+     JOB_INPUTS_MAX * JOB_PLACE_BYTES)
 #define JOB_TEXTS_BYTES    (32 * MIB)
 #define JOB_ID_BYTES_MAX 128
 /* The label of the client that pushed a job. */
@@ -32,6 +35,14 @@
 #define JOB_PRIORITIES 10
 #define JOB_OPS_MAX 32
 #define JOB_OUTPUTS_MAX 16
+/* Images of a list: a job of JOB_BYTES_MAX has 64 bytes for each. */
+#define JOB_INPUTS_MAX  1024
+#define JOB_PLACE_BYTES 24 /* of struct job_place */
+/* Files of a folder. Their names are kept and sorted. */
+#define JOB_FOLDER_FILES_MAX 65536
+/* Patterns that choose files of a folder or members of an archive. A name is compared with all. */
+#define JOB_PATTERNS_MAX      8
+#define JOB_PATTERN_BYTES_MAX 128
 /* Half of Linux's PATH_MAX: the other half is for input_root or output_root. */
 #define JOB_PATH_BYTES_MAX 2048
 #define JOB_KEY_BYTES_MAX 512

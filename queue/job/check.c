@@ -1,4 +1,4 @@
-/* check.c - the parts of checks that job.c and place.c share. */
+/* check.c - the parts of checks that job.c, inputs.c and place.c share. */
 #include "queue/job/check.h"
 
 #include <math.h>
@@ -8,21 +8,21 @@
 #include "conf/mask.h"
 #include "conf/text.h"
 
-const char *const job_keys[] = {"input",     "output",      "ops",        "outputs", "id",
-                                "timeout_s", "background",  "orient",     "meta",    "reply_to",
-                                "pushed",    "unique",      "not_before", "expires", "priority",
-                                "tag",       "traceparent", "tracestate", NULL};
+const char *const job_keys[] = {
+    "input",      "inputs",     "output",   "ops",  "outputs",     "id",         "on_error",
+    "timeout_s",  "background", "orient",   "meta", "reply_to",    "pushed",     "unique",
+    "not_before", "expires",    "priority", "tag",  "traceparent", "tracestate", NULL};
 const char *const variant_keys[] = {"output", "ops", NULL};
 const char *const input_keys[] = {"path", "key", "url", NULL};
 const char *const output_keys[] = {"path",      "key",      "url",   "format",
 #define PARAMETER(name, ...) #name,
 #include "conf/formats.def"
-                                   "normalize", "metadata", "ttl_s", "headers", NULL};
+                                   "normalize", "metadata", "ttl_s", "headers", "pack", NULL};
 const char *const metadata_words[] = {"icc", "exif", "xmp", "copyright", "density", NULL};
 
 const char *shown(const cJSON *value)
 {
-    static char text[SHOWN_MAX + 4];
+    static _Thread_local char text[SHOWN_MAX + 4];
     char *json = cJSON_PrintUnformatted(value);
     if (json)
         mask_text(json, MASK_VALUE);

@@ -1,7 +1,7 @@
-/* check.h - checks of the members of a job, for job.c and place.c.
+/* check.h - checks of the members of a job, for job.c, inputs.c and place.c.
  *
  * Each returns false and sets the error if a member is wrong. The argument `where` is the key as
- * messages name it: "outputs[2].output". Loop thread only. */
+ * messages name it: "outputs[2].output". Any thread. */
 #pragma once
 
 #include <cjson/cJSON.h>
@@ -27,7 +27,8 @@ struct check {
 extern const char *const job_keys[],
     *const variant_keys[], *const input_keys[], *const output_keys[], *const metadata_words[];
 
-/* Prints a value for a message, shortened, into static storage. */
+/* Prints a value for a message, shortened, into storage of the thread, which the next call uses
+ * again. */
 const char *shown(const cJSON *value);
 bool check_keys(const struct check *check, const cJSON *object, const char *where,
                 const char *const *known);
@@ -46,7 +47,11 @@ bool has_control(const char *text);
 /* A key in a job begins with the namespace and a kind (":img:"), so that no job can read or write
  * the queue's own keys. */
 bool check_key(const struct check *check, const cJSON *item, const char *where, const char *kind);
+/* Checks a path below input_root or output_root. */
+bool check_path(const struct check *check, const cJSON *item, const char *where);
 /* Reads a path, or an object with one of path, key and url, and of `keys` no other. The strings
  * belong to the item. */
 bool read_place(const struct check *check, const cJSON *item, const char *where,
                 const char *const *keys, struct job_place *place);
+/* Refuses an output in the folder for temporary files. */
+bool check_output_path(const struct check *check, const char *path, const char *where);

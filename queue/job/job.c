@@ -9,6 +9,7 @@
 #include "queue/job/check.h"
 #include "queue/job/client_labels.h"
 #include "queue/job/headers.h"
+#include "queue/job/inputs.h"
 #include "queue/job/json.h"
 
 /* The years 2001 and 5138. A number below this range was probably meant as seconds from now, a
@@ -143,23 +144,22 @@ static bool read_headers(const struct check *check, const cJSON *object, const c
     return output->headers != NULL;
 }
 
-static bool read_output(const struct check *check, const cJSON *item, const char *where,
-                        struct job_output *output)
+static bool read_output(const struct check *check, const struct job *job, const cJSON *item,
+                        const char *where, struct job_output *output)
 {
     double ttl_s = 0;
     if (!read_place(check, item, where, output_keys, &output->place))
         return false;
     const char *path = output->place.path;
-    if (path && strncmp(path, ".gpuimgd", 8) == 0 && (path[8] == '/' || !path[8]))
-        return refuse_as(check, STATUS_PATH_REFUSED,
-                         "%s is in .gpuimgd, the folder for temporary files", where);
+    if (path && !check_output_path(check, path, where))
+        return false;
     const cJSON *format = member(item, "format");
     if (format && !cJSON_IsString(format))
         return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
     output->format = cJSON_GetStringValue(format);
     if (!read_encoder(check, item, where, output) || !read_metadata(check, item, where, output) ||
         !read_normalize(check, item, where, &output->normalize) ||
-        !read_headers(check, item, where, output) ||
+        !read_headers(check, item, where, output) || !read_pack(check, job, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
         return false;
     if (!output->place.key && member(item, "ttl_s"))
@@ -192,13 +192,6 @@ static bool read_ops(const struct check *check, const cJSON *parent, const char 
     return true;
 }
 
-/* The daemon compares URLs: two texts can be one URL. */
-static bool same_place(const struct job_place *a, const struct job_place *b)
-{
-    return a->path ? b->path && strcmp(a->path, b->path) == 0
-                   : a->key && b->key && strcmp(a->key, b->key) == 0;
-}
-
 /* Compares the output with the names before it. An input path may have the same text, because it
  * is below another root; the daemon compares the files themselves. */
 static bool check_places_differ(const struct check *check, const struct job *job, size_t index)
@@ -208,13 +201,13 @@ static bool check_places_differ(const struct check *check, const struct job *job
     if (!place->path && !place->key)
         return true;
     mask_copy(name, sizeof name, place->path ? place->path : place->key);
-    if (place->key && same_place(place, &job->input))
+    if (place->key && job_places_are_same(place, &job->input))
         return refuse(check,
                       "both keys are \"%s\"; the output must have another name than the "
                       "input",
                       name);
     for (size_t i = 0; i < index; i++)
-        if (same_place(place, &job->outputs[i].place))
+        if (job_places_are_same(place, &job->outputs[i].place))
             return refuse(check, "two outputs are \"%s\"", name);
     return true;
 }
@@ -227,7 +220,7 @@ static bool read_variant(const struct check *check, struct job *job, const cJSON
     struct job_output *output = &job->outputs[job->output_count];
     const cJSON *place = member(parent, "output");
     *output = (struct job_output){.encoder = encoder_defaults, .metadata = METADATA_ICC};
-    if ((place && !read_output(check, place, output_name, output)) ||
+    if ((place && !read_output(check, job, place, output_name, output)) ||
         !read_ops(check, parent, ops_name, &output->ops))
         return false;
     if (!place && cJSON_GetArraySize(output->ops) == 0)
@@ -430,31 +423,12 @@ static bool read_job(const struct check *check, struct job *job)
 {
     if (!check_keys(check, job->root, "the job", job_keys))
         return false;
-    const cJSON *input = member(job->root, "input"), *list = member(job->root, "outputs");
-    if (!input)
-        return refuse(check, "the job has no input");
-    return read_place(check, input, "input", input_keys, &job->input) &&
+    const cJSON *list = member(job->root, "outputs");
+    return read_inputs(check, job) &&
            (list ? read_variants(check, job, list)
                  : read_variant(check, job, job->root, "the job", "output", "ops")) &&
            read_background(check, job) && read_times(check, job) && read_start(check, job) &&
            read_bool(check, job->root, "the job", "orient", &job->orient);
-}
-
-static const char *name_of(const cJSON *item, size_t most)
-{
-    const char *name = cJSON_GetStringValue(item);
-    return name && *name && strlen(name) <= most ? name : NULL;
-}
-
-static void note_input(struct job *job)
-{
-    const cJSON *input = member(job->root, "input");
-    const cJSON *path = cJSON_IsObject(input) ? member(input, "path") : input;
-    struct job_place *place = &job->input;
-    place->path = name_of(path, JOB_PATH_BYTES_MAX);
-    place->key = place->path ? NULL : name_of(member(input, "key"), JOB_PATH_BYTES_MAX);
-    place->url =
-        job_place_is_given(place) ? NULL : name_of(member(input, "url"), JOB_URL_BYTES_MAX);
 }
 
 enum status job_parse(struct job *job, const char *text, size_t length,
@@ -477,7 +451,7 @@ enum status job_parse(struct job *job, const char *text, size_t length,
                          shown(job->root));
     /* Read first the members that the result of a refused job needs. error_set keeps the first
      * error. */
-    note_input(job);
+    note_inputs(job);
     read_meta(job);
     read_id(&check, job);
     read_unique(&check, job);

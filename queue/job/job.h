@@ -44,9 +44,27 @@ struct job_time {
     bool relative;
 };
 
+/* Where the images of a job come from. */
+enum job_source {
+    JOB_ONE,     /* `input` */
+    JOB_LIST,    /* `inputs`, an array of places */
+    JOB_FOLDER,  /* the files of a folder */
+    JOB_ARCHIVE, /* the members of a tar or zip */
+};
+
+/* How the images of a job are written to an output. */
+enum job_pack {
+    JOB_FILES, /* each image is a file. Also of a job with one input, and of an output that only
+                  gives values */
+    JOB_TAR,   /* one tar with all images */
+    JOB_ARRAY, /* one tensor, whose first dimension counts the images */
+};
+
 struct job_output {
     struct job_place place; /* if nothing is given, ops are not empty; the daemon checks later that
-                               they give values */
+                               they give values. A template of JOB_FILES if the job has many
+                               images: queue/job/member_name.h */
+    enum job_pack pack;
     const char *format;   /* as the job gives it, not checked here; or NULL */
     struct encoder_settings encoder;
     unsigned given;       /* one bit per enum encoder_parameter that the job sets */
@@ -71,8 +89,15 @@ struct job {
     const char *traceparent, *tracestate; /* or NULL: queue/job/client_labels.h */
     cJSON *meta;          /* or NULL: a raw node, detached from root */
     const char *reply_to; /* "NS:reply:...", or NULL */
-    struct job_place input; /* of a refused job: as the job gives it, for messages only. Just its
-                               length is checked then */
+    enum job_source source;
+    bool fails_on_error;    /* the first image that fails ends the job; otherwise it is left out */
+    struct job_place input; /* the archive of JOB_ARCHIVE; the folder, as a path, of JOB_FOLDER;
+                               nothing of JOB_LIST. Of a refused job: as the job gives it, for
+                               messages only. Just its length is checked then */
+    struct job_place *inputs; /* of JOB_LIST; owned by the job */
+    size_t input_count;       /* of JOB_LIST; 0 if the job was refused before its list was read */
+    const char *patterns[JOB_PATTERNS_MAX]; /* of JOB_FOLDER and JOB_ARCHIVE */
+    size_t pattern_count;                   /* 0: the default of member_matches */
     size_t output_count;
     bool listed;          /* the job has the key `outputs`, even if for one output only */
     double timeout_s;     /* at most rules->timeout_s, which is also the default */
@@ -82,6 +107,12 @@ struct job {
     struct job_time not_before, expires; /* the job may start between the two */
     struct job_output outputs[JOB_OUTPUTS_MAX]; /* from output_count on, not initialized */
 };
+
+/* Whether the job has many images, even if its list has one. */
+static inline bool job_is_set(const struct job *job)
+{
+    return job->source != JOB_ONE;
+}
 
 struct job_rules {
     const char *ns;               /* the namespace */
@@ -98,6 +129,13 @@ enum status job_parse(struct job *job, const char *text, size_t length,
  * the item. where: the key for messages. Loop thread only. Errors: bad_job, path_refused. */
 enum status job_check_place(const cJSON *item, const char *where, const struct job_rules *rules,
                             struct job_place *place, struct error *error) MUST_CHECK;
+/* Checks the place of an image whose template member_expand has filled in, as job_parse checks an
+ * output. Any thread. Errors: path_refused, out_of_memory. */
+enum status job_check_output(const struct job_place *place, const char *ns,
+                             struct error *error) MUST_CHECK;
+/* Whether both are the same path or the same key. The daemon compares URLs: two texts can be one
+ * URL. Paths of an input and of an output are below different roots. */
+bool job_places_are_same(const struct job_place *a, const struct job_place *b);
 void job_clear(struct job *job); /* idempotent */
 
 /* Frees the JSON of a job whose operations have been parsed. Returns false if memory is short; the
@@ -124,9 +162,9 @@ const char *job_name_text(char text[JOB_NAME_BYTES], struct job_name name);
 const char *job_excerpt(char excerpt[JOB_EXCERPT_BYTES_MAX + 1], const char *text, size_t length);
 
 /* Write a name of the job for log lines, and return it. Any thread. label_input writes the input's
- * name with control characters escaped; if it is unknown, the beginning of the job's text, or ""
- * without a text. label_job also writes the number, and the id if the job has one: "12 holiday
- * (a/cat.jpg)". job and text may be NULL. */
+ * name with control characters escaped, or "list of 256"; if it is unknown, the beginning of the
+ * job's text, or "" without a text. label_job also writes the number, and the id if the job has
+ * one: "12 holiday (a/cat.jpg)". job and text may be NULL. */
 const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *job,
                         const char *text, size_t length);
 const char *label_job(char label[LABEL_BYTES], struct job_name name, const struct job *job,

@@ -31,6 +31,10 @@ static size_t move_all(struct job *job, char *texts)
     bytes = move(&job->traceparent, texts, bytes);
     bytes = move(&job->tracestate, texts, bytes);
     bytes = move_place(&job->input, texts, bytes);
+    for (size_t i = 0; i < job->input_count; i++)
+        bytes = move_place(&job->inputs[i], texts, bytes);
+    for (size_t i = 0; i < job->pattern_count; i++)
+        bytes = move(&job->patterns[i], texts, bytes);
     for (size_t i = 0; i < job->output_count; i++) {
         bytes = move_place(&job->outputs[i].place, texts, bytes);
         bytes = move(&job->outputs[i].format, texts, bytes);
@@ -44,7 +48,8 @@ bool job_drop_tree(struct job *job)
     job->texts = malloc(move_all(job, NULL) + 1);
     if (!job->texts) /* uncovered: memory */
         return false;
-    job->bytes = move_all(job, job->texts) + (job->meta ? strlen(job->meta->valuestring) : 0);
+    job->bytes = move_all(job, job->texts) + job->input_count * sizeof *job->inputs +
+                 (job->meta ? strlen(job->meta->valuestring) : 0);
     for (size_t i = 0; i < job->output_count; i++)
         job->outputs[i].ops = NULL;
     cJSON_Delete(job->root);
@@ -55,6 +60,7 @@ bool job_drop_tree(struct job *job)
 void job_clear(struct job *job)
 {
     free(job->texts);
+    free(job->inputs);
     cJSON_Delete(job->root);
     cJSON_Delete(job->meta);
     memset(job, 0, offsetof(struct job, outputs));

@@ -55,7 +55,9 @@ const char *label_input(char name[LABEL_INPUT_BYTES_MAX + 1], const struct job *
     char url[JOB_URL_BYTES_MAX + 1];
     const char *given = job ? job_place_name(&job->input, url) : NULL;
     name[0] = '\0';
-    if (given)
+    if (job && job->input_count > 0)
+        snprintf(name, LABEL_INPUT_BYTES_MAX + 1, "list of %zu", job->input_count);
+    else if (given)
         text_escape_end(name, LABEL_INPUT_BYTES_MAX + 1, given, strlen(given));
     else if (text)
         job_excerpt(name, text, length);

@@ -31,7 +31,7 @@ static const char *path_fault(const char *path)
     }
 }
 
-static bool check_path(const struct check *check, const cJSON *item, const char *where)
+bool check_path(const struct check *check, const cJSON *item, const char *where)
 {
     if (!cJSON_IsString(item))
         return refuse(check, "%s is %s; it must be a string", where, shown(item));
@@ -79,6 +79,13 @@ static bool check_url(const struct check *check, const cJSON *item, const char *
                      "%s is \"%s\"; it must begin with https:// or http://", where, text);
 }
 
+bool check_output_path(const struct check *check, const char *path, const char *where)
+{
+    return strncmp(path, ".gpuimgd", 8) != 0 || (path[8] && path[8] != '/') ||
+           refuse_as(check, STATUS_PATH_REFUSED,
+                     "%s is in .gpuimgd, the folder for temporary files", where);
+}
+
 bool read_place(const struct check *check, const cJSON *item, const char *where,
                 const char *const *keys, struct job_place *place)
 {
@@ -115,4 +122,23 @@ enum status job_check_place(const cJSON *item, const char *where, const struct j
 {
     const struct check check = {rules, error, .no_urls = true};
     return read_place(&check, item, where, input_keys, place) ? STATUS_OK : error->status;
+}
+
+enum status job_check_output(const struct job_place *place, const char *ns, struct error *error)
+{
+    const struct job_rules rules = {.ns = ns};
+    const struct check check = {&rules, error, .no_urls = false};
+    const char *text = place->path ? place->path : place->key ? place->key : place->url;
+    const cJSON item = {.type = cJSON_String, .valuestring = (char *)text};
+    bool ok = place->path ? check_path(&check, &item, "output.path") &&
+                                check_output_path(&check, text, "output.path")
+              : place->key ? check_key(&check, &item, "output.key", ":img:")
+                           : check_url(&check, &item, "output.url");
+    return ok ? STATUS_OK : error->status;
+}
+
+bool job_places_are_same(const struct job_place *a, const struct job_place *b)
+{
+    return a->path ? b->path && strcmp(a->path, b->path) == 0
+                   : a->key && b->key && strcmp(a->key, b->key) == 0;
 }

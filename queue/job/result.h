@@ -19,6 +19,18 @@ struct result_output {
     const char *encoder;       /* "cpu", "cuda:0"; NULL: nothing was encoded */
     const char *dtype;         /* of a tensor: "float16"; NULL: an image, without shape */
     uint32_t shape[3];
+    uint64_t images; /* that were written to the output of a job with many images */
+    uint64_t count;  /* of an array: the images in it, the first number of its shape */
+    bool array;
+};
+
+/* What a job with many images adds to its result. */
+struct result_images {
+    uint64_t count, done, failed, copied;    /* images tried; members copied as they were */
+    uint64_t pixels;                         /* of the images that are done */
+    const char *errors, *values;             /* JSON arrays, or NULL */
+    uint64_t errors_omitted, values_omitted; /* entries for which the arrays had no room */
+    const char *archive_format;              /* "tar" or "zip"; NULL: not known, or no archive */
 };
 
 struct result {
@@ -32,6 +44,7 @@ struct result {
     const char *input_format;   /* NULL: not known */
     uint32_t input_width, input_height;
     uint64_t input_bytes;
+    const struct result_images *images; /* NULL: the job has one input */
     const struct result_output *outputs;
     size_t output_count;
     uint32_t attempt;
@@ -47,6 +60,12 @@ struct result {
 /* Returns one line of JSON, which the caller frees, or NULL if memory is short. Keys have the order
  * of the README's example; times have three decimal places. */
 char *result_write(const struct result *result);
+
+/* Return an element of `errors` or `values` of result_images, which the caller frees, or NULL if
+ * memory is short. name: of the image; secrets of URLs and bytes that are not printable are
+ * replaced. NULL: omitted. */
+char *result_image_error(uint64_t index, const char *name, const struct error *error);
+char *result_image_values(uint64_t index, size_t output, const cJSON *values);
 
 /* Answers a job with the kept result of an earlier job that has the same id. Returns the kept text
  * with this job's number, meta, priority, tag and trace context, and with the earlier number as

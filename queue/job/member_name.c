@@ -1,0 +1,103 @@
+/* member_name.c - see member_name.h. */
+#include "queue/job/member_name.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/format.h"
+#include "conf/text.h"
+
+/* Gives the last star one byte more after each mismatch. Earlier stars need no second try: what
+ * they matched first leaves the longest rest. */
+static bool matches(const char *name, const char *pattern)
+{
+    const char *after_star = NULL, *retry = NULL;
+    while (*name) {
+        if (*pattern == '*') {
+            after_star = ++pattern;
+            retry = name;
+        } else if (*pattern && (*pattern == '?' || *pattern == *name)) {
+            pattern++;
+            name++;
+        } else if (after_star) {
+            pattern = after_star;
+            name = ++retry;
+        } else {
+            return false;
+        }
+    }
+    return !pattern[strspn(pattern, "*")];
+}
+
+bool member_matches(const char *name, const char *const *patterns, size_t count)
+{
+    if (count == 0)
+        return format_is_read(format_of_path(name));
+    for (size_t i = 0; i < count; i++)
+        if (matches(name, patterns[i]))
+            return true;
+    return false;
+}
+
+static const char *last_part(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+size_t member_stem(const char *name)
+{
+    const char *part = last_part(name), *dot = strrchr(part, '.');
+    return dot && dot != part ? (size_t)(dot - name) : strlen(name);
+}
+
+const char *member_of_place(const struct job_place *place, const char *ns,
+                            char text[JOB_URL_BYTES_MAX + 1])
+{
+    if (place->key)
+        return place->key + strlen(ns) + strlen(":img:");
+    if (!place->url)
+        return place->path;
+    text_copy_url(text, JOB_URL_BYTES_MAX + 1, place->url);
+    const char *host = strstr(text, "://");
+    const char *path = host ? strchr(host + 3, '/') : NULL;
+    return path ? last_part(path) : "";
+}
+
+int member_expand(char *text, size_t size, const char *pattern, const char *stem, uint64_t index)
+{
+    char number[TEXT_DIGITS_MAX + 1];
+    snprintf(number, sizeof number, "%06" PRIu64, index);
+    size_t used = 0, length;
+    if (size == 0)
+        return -1;
+    for (const char *at = pattern; *at;) {
+        const char *piece = at;
+        if (*at == '%') {
+            piece = at[1] == 'p' ? stem : at[1] == 'n' ? number : "%";
+            length = strlen(piece);
+            at += at[1] ? 2 : 1;
+        } else {
+            length = strcspn(at, "%");
+            at += length;
+        }
+        if (length >= size - used)
+            return -1;
+        memcpy(text + used, piece, length);
+        used += length;
+    }
+    text[used] = '\0';
+    return (int)used;
+}
+
+const char *member_template_fault(const char *pattern, bool *names)
+{
+    *names = false;
+    for (const char *at = strchr(pattern, '%'); at; at = strchr(at + 2, '%')) {
+        if (at[1] != 'p' && at[1] != 'n' && at[1] != '%')
+            return at;
+        *names = *names || at[1] != '%';
+    }
+    return NULL;
+}

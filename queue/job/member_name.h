@@ -1,0 +1,34 @@
+/* member_name.h - names of the images of a job with many inputs: patterns choose images by their
+ * names, and templates of outputs are filled in with them. Any thread.
+ *
+ * In a template, %p is the name of the input without its suffix, %n its index with at least six
+ * digits, and %% a percent sign. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "queue/job/job.h"
+
+/* Whether one of the patterns matches the whole name: `*` stands for any bytes, `?` for one byte.
+ * Without patterns: whether the name has the suffix of a format that is read. Takes at most the
+ * product of both lengths in steps. */
+bool member_matches(const char *name, const char *const *patterns, size_t count);
+
+/* Returns how many bytes of a name precede the last suffix of its last part: 5 of "a.seg.png". A
+ * name without a suffix counts whole, also ".png" and "a.b/c". */
+size_t member_stem(const char *name);
+
+/* Returns the name of an image of a list: its path; its key after "NS:img:"; the last part of its
+ * URL's path, which may be empty. */
+const char *member_of_place(const struct job_place *place, const char *ns,
+                            char text[JOB_URL_BYTES_MAX + 1]);
+
+/* Fills in a template. stem: the name without its suffix. Returns the number of bytes, without the
+ * NUL, or -1 if `size` bytes do not hold the text. */
+int member_expand(char *text, size_t size, const char *pattern, const char *stem, uint64_t index);
+
+/* Returns the first `%` of a template that is not %p, %n or %%, or NULL. *names: whether the
+ * template has %p or %n. */
+const char *member_template_fault(const char *pattern, bool *names);
