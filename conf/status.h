@@ -30,6 +30,8 @@ extern "C" {
     X(IMAGE_TOO_LARGE, "image_too_large", false,                                                   \
       "an image has more pixels or a longer side than allowed")                                    \
     X(UNSUPPORTED_FORMAT, "unsupported_format", false, "gpuimgd cannot read the input's format")   \
+    X(BAD_ARCHIVE, "bad_archive", false,                                                           \
+      "the archive is broken, encrypted, of another kind, or beyond a limit")                      \
     X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
     X(DECODE_LIMIT, "decode_limit", false,                                                         \
       "decoding exceeds a limit on scans, chunks, time or memory")                                 \
