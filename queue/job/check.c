@@ -13,6 +13,7 @@ const char *const job_keys[] = {
     "timeout_s",  "background", "orient",   "meta", "reply_to",    "pushed",     "unique",
     "not_before", "expires",    "priority", "tag",  "traceparent", "tracestate", NULL};
 const char *const variant_keys[] = {"output", "ops", NULL};
+const char *const inputs_keys[] = {"folder", "archive", "pattern", NULL};
 const char *const input_keys[] = {"path", "key", "url", NULL};
 const char *const output_keys[] = {"path",      "key",      "url",   "format",
 #define PARAMETER(name, ...) #name,
@@ -65,6 +66,11 @@ bool check_keys(const struct check *check, const cJSON *object, const char *wher
         if (near)
             return refuse(check, "%s has the unknown key \"%s\"; did you mean \"%s\"?", where, key,
                           near);
+        if (known == job_keys && is_one_of(key, inputs_keys))
+            return refuse(check,
+                          "%s has the unknown key \"%s\"; it belongs in inputs: "
+                          "\"inputs\":{\"%s\":...}",
+                          where, key, key);
         if (known == job_keys && is_one_of(key, input_keys))
             return refuse(check,
                           "%s has the unknown key \"%s\"; it belongs in the input or an "

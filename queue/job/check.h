@@ -25,7 +25,8 @@ struct check {
 /* The keys of each object of a job, and the words of `metadata` in the order of their bits; the
  * last element is NULL. */
 extern const char *const job_keys[],
-    *const variant_keys[], *const input_keys[], *const output_keys[], *const metadata_words[];
+    *const variant_keys[], *const inputs_keys[], *const input_keys[], *const output_keys[],
+                                                                          *const metadata_words[];
 
 /* Prints a value for a message, shortened, into storage of the thread, which the next call uses
  * again. */

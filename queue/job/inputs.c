@@ -14,8 +14,6 @@
 
 static_assert(sizeof(struct job_place) <= JOB_PLACE_BYTES, "limits.h counts each place of a list");
 
-static const char *const set_keys[] = {"folder", "archive", "pattern", NULL};
-
 /* ---- for the result of a refused job -------------------------------------------------------- */
 
 static const char *name_of(const cJSON *item, size_t most)
@@ -111,7 +109,7 @@ static bool read_patterns(const struct check *check, struct job *job, const cJSO
 static bool read_set(const struct check *check, struct job *job, const cJSON *inputs)
 {
     const cJSON *folder = member(inputs, "folder"), *archive = member(inputs, "archive");
-    if (!check_keys(check, inputs, "inputs", set_keys))
+    if (!check_keys(check, inputs, "inputs", inputs_keys))
         return false;
     if (!folder == !archive)
         return refuse(check, "inputs must have %s",

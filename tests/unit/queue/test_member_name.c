@@ -1,0 +1,194 @@
+/* Tests of patterns and templates of jobs with many inputs, against their definitions. */
+#include <fnmatch.h>
+#include <time.h>
+
+#include "queue/job/member_name.h"
+#include "tests/fixtures/picture.h"
+#include "tests/fixtures/test.h"
+
+static bool matches(const char *name, const char *pattern)
+{
+    return member_matches(name, &pattern, 1);
+}
+
+TEST(test_patterns)
+{
+    static const struct {
+        const char *name, *pattern;
+        bool match;
+    } rows[] = {
+        {"a.jpg", "*.jpg", true},
+        {"a.JPG", "*.jpg", false},
+        {"a/b/c.jpg", "*.jpg", true},
+        {".jpg", "*.jpg", true},
+        {"a.jpgx", "*.jpg", false},
+        {"abc", "a?c", true},
+        {"a/c", "a?c", true},
+        {"ac", "a?c", false},
+        {"", "*", true},
+        {"", "?", false},
+        {"a", "", false},
+        {"", "", true},
+        {"[a]", "[a]", true},
+        {"a", "[a]", false},
+        {"a\\*", "a\\*", true},
+        {"aab", "*ab", true},
+        {"abab", "*ab", true},
+        {"abcabd", "*ab*d", true},
+        {"mississippi", "m*iss*i?pi", true},
+        {"mississippi", "m*iss*i??pi", false},
+        {"\xC3\xA9", "?", false},
+        {"\xC3\xA9", "??", true},
+        {"\xFF.png", "*.png", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (matches(rows[i].name, rows[i].pattern) != rows[i].match)
+            fail_msg("%s with %s", rows[i].name, rows[i].pattern);
+    const char *several[] = {"*.a", "*.b"};
+    assert_true(member_matches("x.b", several, 2));
+    assert_false(member_matches("x.c", several, 2));
+}
+
+TEST(test_default_patterns)
+{
+    static const char *const yes[] = {"a.jpg", "A/B.JPEG", "x.y.png", "a.WebP", "b.avif"};
+    static const char *const no[] = {"a",     "a.txt", "jpg",       "a.jpg/b",
+                                     "a.npy", "a.raw", "a.jpg.bak", ""};
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true(member_matches(yes[i], NULL, 0));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(member_matches(no[i], NULL, 0));
+}
+
+/* fnmatch has the same stars and question marks, if nothing else is special. */
+TEST(test_random_patterns)
+{
+    uint32_t seed = 1;
+    for (int i = 0; i < 200000; i++) {
+        char name[13], pattern[9];
+        size_t n = picture_random(&seed) % sizeof name, p = picture_random(&seed) % sizeof pattern;
+        for (size_t k = 0; k < n; k++)
+            name[k] = "ab/"[picture_random(&seed) % 3];
+        for (size_t k = 0; k < p; k++)
+            pattern[k] = "ab/**?"[picture_random(&seed) % 6];
+        name[n] = pattern[p] = '\0';
+        if (matches(name, pattern) != (fnmatch(pattern, name, FNM_NOESCAPE) == 0))
+            fail_msg("\"%s\" with \"%s\"", name, pattern);
+    }
+}
+
+/* A recursive matcher would not end. This takes at most 2048 x 128 steps. */
+TEST(test_hostile_patterns_are_fast)
+{
+    char name[2049], stars[129], pairs[129], tail[129];
+    memset(name, 'a', 2048);
+    memset(stars, '*', 128);
+    memset(tail, 'a', 128);
+    tail[0] = '*';
+    for (int i = 0; i < 128; i++)
+        pairs[i] = i % 2 ? 'a' : '*';
+    name[2048] = stars[128] = pairs[128] = tail[128] = '\0';
+    pairs[127] = tail[127] = 'b';
+    struct timespec from, to;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    for (int i = 0; i < 100; i++) {
+        assert_true(matches(name, stars));
+        assert_false(matches(name, pairs));
+        assert_false(matches(name, tail));
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+    assert_true(seconds < 1); /* 0.03 s, and 0.3 s with sanitizers */
+}
+
+TEST(test_stems)
+{
+    static const struct {
+        const char *name, *stem;
+    } rows[] = {
+        {"a.jpg", "a"},     {"x/a.seg.png", "x/a.seg"}, {"a", "a"},
+        {"a.b/c", "a.b/c"}, {".png", ".png"},           {"x/.png", "x/.png"},
+        {"a.", "a"},        {"x/a.b.", "x/a.b"},        {"", ""},
+        {"..png", "."},     {"a.jpg/", "a.jpg/"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(member_stem(rows[i].name), strlen(rows[i].stem));
+        assert_memory_equal(rows[i].name, rows[i].stem, strlen(rows[i].stem));
+    }
+}
+
+TEST(test_names_of_places)
+{
+    static const struct {
+        struct job_place place;
+        const char *name;
+    } rows[] = {
+        {{.path = "a/b.jpg"}, "a/b.jpg"},
+        {{.key = "ns:img:c:d/e.png"}, "c:d/e.png"},
+        {{.url = "https://h/a/b.jpg?X=/y.png#z"}, "b.jpg"},
+        {{.url = "https://h/a%20b.jpg"}, "a%20b.jpg"},
+        {{.url = "https://u:p@h:1/"}, ""},
+        {{.url = "http://h"}, ""},
+        {{.url = "http://h?a/b"}, ""},
+    };
+    char text[JOB_URL_BYTES_MAX + 1];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_string_equal(member_of_place(&rows[i].place, "ns", text), rows[i].name);
+}
+
+TEST(test_expand)
+{
+    static const struct {
+        const char *pattern, *stem;
+        uint64_t index;
+        const char *text;
+    } rows[] = {
+        {"edges/%p.jpg", "a/b", 0, "edges/a/b.jpg"},
+        {"%n.png", "x", 17, "000017.png"},
+        {"%n", "x", 999999, "999999"},
+        {"%n", "x", 1000000, "1000000"},
+        {"%n", "x", UINT64_MAX, "18446744073709551615"},
+        {"%p/%n/%p%n", "s", 1, "s/000001/s000001"},
+        {"100%%-%p", "s", 1, "100%-s"},
+        {"%%p%%n", "s", 1, "%p%n"},
+        {"%p", "%p%n%%", 1, "%p%n%%"}, /* a name is not a template */
+        {"%p", "", 1, ""},
+        {"", "s", 1, ""},
+        {"plain", "s", 1, "plain"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64], exact[64];
+        size_t length = strlen(rows[i].text);
+        assert_int_equal(
+            member_expand(text, sizeof text, rows[i].pattern, rows[i].stem, rows[i].index), length);
+        assert_string_equal(text, rows[i].text);
+        assert_int_equal(
+            member_expand(exact, length + 1, rows[i].pattern, rows[i].stem, rows[i].index), length);
+        assert_string_equal(exact, rows[i].text);
+        for (size_t size = 0; size <= length; size++)
+            assert_int_equal(
+                member_expand(exact, size, rows[i].pattern, rows[i].stem, rows[i].index), -1);
+    }
+}
+
+TEST(test_templates)
+{
+    static const struct {
+        const char *pattern;
+        int fault; /* the position; -1: none */
+        bool names;
+    } rows[] = {
+        {"a", -1, false},   {"%p", -1, true},   {"a%n", -1, true},  {"%%", -1, false},
+        {"%%p", -1, false}, {"%%%p", -1, true}, {"%", 0, false},    {"%p%", 2, true},
+        {"%P", 0, false},   {"a%%%", 3, false}, {"%06n", 0, false}, {"%n%%%d", 4, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool names = !rows[i].names;
+        const char *fault = member_template_fault(rows[i].pattern, &names);
+        assert_int_equal(fault ? fault - rows[i].pattern : -1, rows[i].fault);
+        if (!fault)
+            assert_int_equal(names, rows[i].names);
+    }
+}
+
+TEST_MAIN(.name = "member_name")
