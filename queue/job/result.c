@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/mask.h"
 #include "conf/text.h"
 #include "queue/job/json.h"
+#include "queue/job/member_name.h"
 #include "queue/job/writer.h"
 
 /* ---- a job's own result --------------------------------------------------------------------- */
@@ -48,11 +50,32 @@ static void write_place(struct writer *writer, const struct job_place *place)
     writer_text(writer, "url", place->url ? name : NULL);
 }
 
+static void write_set(struct writer *writer, const struct result *result)
+{
+    const struct job *job = result->job;
+    const char *format = result->images ? result->images->archive_format : NULL;
+    char text[JOB_URL_BYTES_MAX + 1];
+    if (job->source == JOB_LIST)
+        return;
+    writer_open(writer, "input", '{');
+    if (job->source == JOB_FOLDER)
+        writer_text(writer, "folder", job_place_name(&job->input, text));
+    else
+        write_place(writer, &job->input);
+    write_image(writer, format, 0, 0, result->input_bytes);
+    writer_close(writer, '}');
+}
+
 static void write_input(struct writer *writer, const struct result *result)
 {
     static const struct job_place nowhere;
     const struct job_place *place = result->job ? &result->job->input : &nowhere;
     char excerpt[JOB_EXCERPT_BYTES_MAX + 1];
+    if (result->job && job_is_set(result->job) &&
+        (job_place_is_given(place) || result->job->input_count > 0)) {
+        write_set(writer, result);
+        return;
+    }
     if (!job_place_is_given(place) && result->text) {
         writer_text(writer, "text", job_excerpt(excerpt, result->text, result->text_bytes));
     }
@@ -65,12 +88,33 @@ static void write_input(struct writer *writer, const struct result *result)
     writer_close(writer, '}');
 }
 
+static void write_images(struct writer *writer, const struct result_images *images)
+{
+    if (!images)
+        return;
+    writer_open(writer, "images", '{');
+    writer_number(writer, "count", images->count);
+    writer_number(writer, "done", images->done);
+    writer_number(writer, "failed", images->failed);
+    writer_number(writer, "copied", images->copied);
+    writer_number(writer, "pixels", images->pixels);
+    writer_raw(writer, "errors", images->errors);
+    if (images->errors_omitted)
+        writer_number(writer, "errors_omitted", images->errors_omitted);
+    writer_raw(writer, "values", images->values);
+    if (images->values_omitted)
+        writer_number(writer, "values_omitted", images->values_omitted);
+    writer_close(writer, '}');
+}
+
 static void write_shape(struct writer *writer, const struct result_output *output)
 {
     writer_text(writer, "dtype", output->dtype);
     if (!output->dtype)
         return;
     writer_open(writer, "shape", '[');
+    if (output->array)
+        writer_number(writer, NULL, output->count);
     for (size_t i = 0; i < sizeof output->shape / sizeof *output->shape; i++)
         writer_number(writer, NULL, output->shape[i]);
     writer_close(writer, ']');
@@ -83,7 +127,11 @@ static void write_outputs(struct writer *writer, const struct result *result)
         const struct result_output *output = &result->outputs[i];
         writer_open(writer, NULL, '{');
         write_place(writer, output->place);
-        write_image(writer, output->format, output->width, output->height, output->bytes);
+        write_image(writer, output->format, output->width, output->height, 0);
+        if (result->images)
+            writer_number(writer, "images", output->images);
+        if (output->bytes)
+            writer_number(writer, "bytes", output->bytes);
         if (output->quality)
             writer_number(writer, "quality", output->quality);
         writer_text(writer, "encoder", output->encoder);
@@ -136,12 +184,42 @@ char *result_write(const struct result *result)
         writer_number(&writer, "priority", result->job->priority);
     write_labels(&writer, result->job);
     write_input(&writer, result);
+    write_images(&writer, result->images);
     write_outputs(&writer, result);
     writer_number(&writer, "attempt", result->attempt);
     writer_text(&writer, "engine", result->engine);
     writer_text(&writer, "decoder", result->decoder);
     writer_text(&writer, "daemon", result->daemon);
     write_times(&writer, result);
+    writer_close(&writer, '}');
+    return writer_finish(&writer);
+}
+
+/* ---- images of a job with many -------------------------------------------------------------- */
+
+char *result_image_error(uint64_t index, const char *name, const struct error *error)
+{
+    struct writer writer = {0};
+    char masked[JOB_URL_BYTES_MAX + 1], shown[JOB_PATH_BYTES_MAX + 1];
+    if (name) {
+        mask_copy(masked, sizeof masked, name);
+        text_escape_end(shown, sizeof shown, masked, strlen(masked));
+    }
+    writer_open(&writer, NULL, '{');
+    writer_number(&writer, "image", index);
+    writer_text(&writer, "name", name ? shown : NULL);
+    put_error(&writer, "error", error);
+    writer_close(&writer, '}');
+    return writer_finish(&writer);
+}
+
+char *result_image_values(uint64_t index, size_t output, const cJSON *values)
+{
+    struct writer writer = {0};
+    writer_open(&writer, NULL, '{');
+    writer_number(&writer, "image", index);
+    writer_number(&writer, "output", output);
+    writer_json(&writer, "values", values);
     writer_close(&writer, '}');
     return writer_finish(&writer);
 }
@@ -182,11 +260,31 @@ static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *i
     return whole;
 }
 
-static bool deny_output(cJSON *output, const struct error *error)
+/* Whether the output with this name wrote the key. An output of many images has a template as its
+ * name; its %p and %n can be any text. */
+static bool is_key_of(const char *name, const char *key, bool is_set)
+{
+    char pattern[JOB_KEY_BYTES_MAX + 1];
+    const char *const patterns[] = {pattern};
+    size_t used = 0;
+    if (!is_set)
+        return strcmp(name, key) == 0;
+    for (const char *at = name; *at && used < JOB_KEY_BYTES_MAX; at++) {
+        bool is_place = *at == '%' && (at[1] == 'p' || at[1] == 'n');
+        pattern[used++] = is_place ? '*' : *at;
+        if (*at == '%' && at[1])
+            at++;
+    }
+    pattern[used] = '\0';
+    return member_matches(key, patterns, 1);
+}
+
+/* Other images of an output of many are in place. */
+static bool deny_output(cJSON *output, const struct error *error, bool is_set)
 {
     static const char *const written[] = {"width",   "height", "bytes", "quality",
                                           "encoder", "dtype",  "shape", "values"};
-    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+    for (size_t i = 0; i < sizeof written / sizeof *written && !is_set; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);
     return json_set(output, "error", error_json(error));
 }
@@ -197,11 +295,11 @@ char *result_deny(const char *result, const char *key, const struct error *error
     struct error ignored = {0};
     cJSON *root = json_parse(result, strlen(result), "meta", &ignored), *output;
     const char *status = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(root, "status"));
-    bool whole = status != NULL;
+    bool whole = status != NULL, is_set = cJSON_HasObjectItem(root, "images");
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(root, "outputs")) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(output, "key"));
-        if (name && strcmp(name, key) == 0)
-            whole = whole && deny_output(output, error);
+        if (name && is_key_of(name, key, is_set))
+            whole = whole && deny_output(output, error, is_set);
     }
     if (whole && strcmp(status, "done") == 0)
         whole = json_set(root, "status", cJSON_CreateString("failed")) &&

@@ -152,6 +152,14 @@ void writer_json(struct writer *writer, const char *key, const cJSON *value)
     free(text);
 }
 
+void writer_raw(struct writer *writer, const char *key, const char *json)
+{
+    if (!json)
+        return;
+    begin(writer, key);
+    put(writer, json, strlen(json));
+}
+
 void writer_restart(struct writer *writer)
 {
     *writer = (struct writer){.text = writer->text, .room = writer->room};

@@ -37,6 +37,8 @@ void writer_decimal(struct writer *writer, const char *key, double value, int di
 void writer_bool(struct writer *writer, const char *key, bool value);
 /* Writes the text that cJSON prints. A NULL value omits the member. */
 void writer_json(struct writer *writer, const char *key, const cJSON *value);
+/* Writes a text that is JSON already. A NULL value omits the member. */
+void writer_raw(struct writer *writer, const char *key, const char *json);
 /* Discards the text and starts again in its memory. */
 void writer_restart(struct writer *writer);
 /* Returns the text, which the caller frees, or NULL if memory was short. Resets the writer. */

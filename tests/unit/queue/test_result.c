@@ -27,18 +27,20 @@ TEST(test_done)
     struct error error = {0};
     assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
     struct result_output outputs[2] = {
-        {&job.outputs[0].place, "png", 10, 20, 300, 61, NULL, NULL, "cuda:0", NULL, {0}},
-        {&(struct job_place){.key = "ns:img:k"},
-         "jpeg",
-         1,
-         2,
-         3,
-         61,
-         &error,
-         NULL,
-         NULL,
-         NULL,
-         {0}},
+        {.place = &job.outputs[0].place,
+         .format = "png",
+         .width = 10,
+         .height = 20,
+         .bytes = 300,
+         .quality = 61,
+         .encoder = "cuda:0"},
+        {.place = &(struct job_place){.key = "ns:img:k"},
+         .format = "jpeg",
+         .width = 1,
+         .height = 2,
+         .bytes = 3,
+         .quality = 61,
+         .error = &error},
     };
     struct result result = {
         .job = &job, .number = 1000000000000000, .status = "done", .input_format = "jpeg",
@@ -65,8 +67,14 @@ TEST(test_done)
 TEST(test_tensor)
 {
     struct job_place place = {.path = "o.npy"};
-    struct result_output output = {&place, "npy", 7,     5,         338,      0,
-                                   NULL,   NULL,  "cpu", "float16", {3, 5, 7}};
+    struct result_output output = {.place = &place,
+                                   .format = "npy",
+                                   .width = 7,
+                                   .height = 5,
+                                   .bytes = 338,
+                                   .encoder = "cpu",
+                                   .dtype = "float16",
+                                   .shape = {3, 5, 7}};
     struct result result = {.number = 7,
                             .status = "done",
                             .outputs = &output,
@@ -86,7 +94,7 @@ TEST(test_failed)
     error_set(&error, STATUS_GPU_FAILED, "a \"b\"\n\xff");
     error_set(&inner, STATUS_WRITE_FAILED, "no space");
     struct job_place place = {.path = "o"};
-    struct result_output output = {&place, NULL, 0, 0, 0, 0, &inner, NULL, NULL, NULL, {0}};
+    struct result_output output = {.place = &place, .error = &inner};
     struct result result = {.number = 7, .status = "failed", .error = &error, .outputs = &output,
                             .output_count = 1, .attempt = 2, .daemon = "h:1", .ms = NO_TIMES};
     expect(&result,
@@ -102,8 +110,14 @@ TEST(test_values)
     struct job_place place = {.path = "o"}, none = {0};
     cJSON *values = cJSON_Parse("{\"stats\":{\"mean\":[0.1]}}");
     cJSON_AddItemToObject(values, "histogram", cJSON_CreateRaw("[1,2]"));
-    struct result_output outputs[2] = {{&place, "png", 1, 2, 3, 0, NULL, values, "cpu", NULL, {0}},
-                                       {&none, NULL, 0, 0, 0, 0, NULL, values, NULL, NULL, {0}}};
+    struct result_output outputs[2] = {{.place = &place,
+                                        .format = "png",
+                                        .width = 1,
+                                        .height = 2,
+                                        .bytes = 3,
+                                        .values = values,
+                                        .encoder = "cpu"},
+                                       {.place = &none, .values = values}};
     struct result result = {.number = 7, .status = "done", .outputs = outputs, .output_count = 2,
                             .attempt = 1, .daemon = "h:1", .ms = NO_TIMES};
     for (int i = 0; i < 2; i++)
