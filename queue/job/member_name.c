@@ -91,6 +91,29 @@ int member_expand(char *text, size_t size, const char *pattern, const char *stem
     return (int)used;
 }
 
+int member_encode(char *text, size_t size, const char *stem)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    static const char digits[] = "0123456789ABCDEF";
+    size_t used = 0;
+    for (const unsigned char *at = (const unsigned char *)stem; *at; at++) {
+        if (used + 4 > size)
+            return -1;
+        if (strchr(plain, *at)) {
+            text[used++] = (char)*at;
+            continue;
+        }
+        text[used++] = '%';
+        text[used++] = digits[*at >> 4];
+        text[used++] = digits[*at & 15];
+    }
+    if (used >= size)
+        return -1;
+    text[used] = '\0';
+    return (int)used;
+}
+
 const char *member_template_fault(const char *pattern, bool *names)
 {
     *names = false;

@@ -29,6 +29,11 @@ const char *member_of_place(const struct job_place *place, const char *ns,
  * NUL, or -1 if `size` bytes do not hold the text. */
 int member_expand(char *text, size_t size, const char *pattern, const char *stem, uint64_t index);
 
+/* Writes a stem as a part of a URL: percent-encodes all bytes but letters, digits and "-._~/".
+ * Returns the number of bytes, or -1 if `size` bytes do not hold the text. The stem of an input
+ * that is a URL is encoded already. */
+int member_encode(char *text, size_t size, const char *stem);
+
 /* Returns the first `%` of a template that is not %p, %n or %%, or NULL. *names: whether the
  * template has %p or %n. */
 const char *member_template_fault(const char *pattern, bool *names);

@@ -171,6 +171,21 @@ TEST(test_expand)
     }
 }
 
+TEST(test_encode)
+{
+    char text[64], small[14];
+    assert_int_equal(member_encode(text, sizeof text, "aZ09-._~/b"), 10);
+    assert_string_equal(text, "aZ09-._~/b");
+    assert_int_equal(member_encode(text, sizeof text, "\xC3\xA9 ?#%&\x01"), 24);
+    assert_string_equal(text, "%C3%A9%20%3F%23%25%26%01");
+    assert_int_equal(member_encode(text, sizeof text, ""), 0);
+    assert_string_equal(text, "");
+    assert_int_equal(member_encode(small, sizeof small, "%%%"), 9);
+    assert_int_equal(member_encode(small, sizeof small, "%%%%"), 12);
+    assert_int_equal(member_encode(small, sizeof small, "%%%%%"), -1);
+    assert_int_equal(member_encode(small, 0, ""), -1);
+}
+
 TEST(test_templates)
 {
     static const struct {
