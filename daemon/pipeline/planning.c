@@ -12,6 +12,7 @@
 #include "daemon/pipeline/route.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/plan_values.h"
+#include "queue/job/member_name.h"
 
 /* ---- before the input is read --------------------------------------------------------------- */
 
@@ -25,9 +26,14 @@ static const char *output_name(const struct job_run *run, size_t index, char tex
     return text;
 }
 
-/* The text whose suffix can name the format: the path, or that of the URL. NULL: none. */
-static const char *name_with_suffix(const struct job_place *place, char text[JOB_URL_BYTES_MAX + 1])
+/* The text whose suffix can name the format: the path, or that of the URL. NULL: none, also of a
+ * tar. */
+static const char *name_with_suffix(const struct job_output *output,
+                                    char text[JOB_URL_BYTES_MAX + 1])
 {
+    const struct job_place *place = &output->place;
+    if (output->pack == JOB_TAR)
+        return NULL;
     if (!place->url)
         return place->path;
     text_copy_url(text, JOB_URL_BYTES_MAX + 1, place->url);
@@ -100,7 +106,7 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
 {
     const struct job_output *output = &run->job.outputs[index];
     char url[JOB_URL_BYTES_MAX + 1];
-    const char *path = name_with_suffix(&output->place, url);
+    const char *path = name_with_suffix(output, url);
     const char *near = NULL,
                *other = path ? format_wrong_suffix(path, output->place.url, &near) : NULL;
     const struct format *meant = path ? format_of_path(path) : NULL;
@@ -163,20 +169,29 @@ static bool names_same(const struct url *url, const char *text)
     return same;
 }
 
+/* The URL of an output, or NULL. If it is a template, then that of an image with the name "0". */
+static const char *output_url(const struct job *job, size_t index, char text[JOB_URL_BYTES_MAX + 1])
+{
+    const char *url = job->outputs[index].place.url;
+    bool expands = url && job_is_set(job) &&
+                   member_expand(text, JOB_URL_BYTES_MAX + 1, url, "0", 0) >= 0;
+    return expands ? text : url;
+}
+
 static enum status check_url(const struct job_run *run, size_t index, struct error *error)
 {
     const struct job *job = &run->job;
     struct url url;
-    char text[40];
+    char text[40], own[JOB_URL_BYTES_MAX + 1], other[JOB_URL_BYTES_MAX + 1];
     if (!job->outputs[index].place.url)
         return STATUS_OK;
     const char *name = output_name(run, index, text);
-    if (parse_allowed(run, job->outputs[index].place.url, &url, error)) {
+    if (parse_allowed(run, output_url(job, index, own), &url, error)) {
         if (names_same(&url, job->input.url))
             error_set(error, STATUS_BAD_JOB, "input and %s are both \"%.*s\"; give the output "
                       "another name", name, URL_SHOWN(&url));
         for (size_t i = 0; i < index; i++)
-            if (names_same(&url, job->outputs[i].place.url))
+            if (names_same(&url, output_url(job, i, other)))
                 error_set(error, STATUS_BAD_JOB, "two outputs are \"%.*s\"", URL_SHOWN(&url));
     }
     url_clear(&url);
@@ -235,7 +250,7 @@ static const struct format *output_format(const struct job_output *output,
         return NULL;
     if (output->format)
         return format_by_name(output->format);
-    const char *name = name_with_suffix(&output->place, url);
+    const char *name = name_with_suffix(output, url);
     const struct format *format = name ? format_of_path(name) : NULL;
     return format ? format : info->format;
 }
