@@ -20,6 +20,8 @@ END = r"(?![\s\S])"  # $ of Python also matches before a last line feed
 PLAIN = r"[^\u0000-\u001f\u007f-\u009f]"  # not a control character
 PATH = (r"^(?![A-Za-z0-9][A-Za-z0-9+.-]*://)(?![\s\S]*(^|/)\.{0,2}(/|" + END + "))" + PLAIN + "+" + END)
 OUTPUT_PATH = r"^(?!\.gpuimgd(/|" + END + "))" + PATH[1:]
+TAR = r"\.[Tt][Aa][Rr]" + END
+TEMPLATE = "^([^%]|%%)*%[pn]([^%]|%[pn%])*" + END
 URL = "^[Hh][Tt][Tt][Pp][Ss]?://" + PLAIN + "*" + END
 IDS = "-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 TRACEPARENT = f"^(00{IDS}|(?!00|ff)[0-9a-f]{{2}}{IDS}(-[\\s\\S]*)?){END}"
@@ -50,7 +52,7 @@ def job_keys(d):
     time = {"anyOf": [{"type": "number", "minimum": 978307200, "maximum": 1e11},
                       {"type": "string", "pattern": DELAY}]}
     return {
-        "input": ({"$ref": "#/$defs/input"}, "InputPlace",
+        "input": ({"$ref": "#/$defs/input"}, "Optional[InputPlace]",
                   "The image: a path below input_root, a Key, a Url, or an Upload with its bytes."),
         "output": ({"$ref": "#/$defs/output"}, "Optional[Union[OutputPlace, Output]]",
                    "Where the result goes: a path below output_root, a Key, a Url, a Download, or one "
@@ -61,6 +63,15 @@ def job_keys(d):
                      "items": {"$ref": "#/$defs/variant"}}, "Optional[Sequence[Variant]]",
                     f"Instead of output and ops: 1 to {d.limits['outputs']} outputs, each with its "
                     "own operations. The input is decoded once."),
+        "inputs": ({"anyOf": [{"type": "array", "minItems": 1, "maxItems": d.limits["inputs"],
+                               "items": {"$ref": "#/$defs/input"}}, {"$ref": "#/$defs/inputs"}]},
+                   "Optional[Union[Sequence[InputPlace], Folder, Archive]]",
+                   f"Instead of input: a list of 1 to {d.limits['inputs']} images, or those of a "
+                   "Folder or of an Archive. The path, key or URL of an output then has %p or %n, "
+                   "unless all images share it: a path that ends in .tar, or one with pack."),
+        "on_error": ({"enum": ["skip", "fail"]}, "Optional[Literal[\"skip\", \"fail\"]]",
+                     "With inputs: whether an image that fails is left out, which is the default, "
+                     "or the job fails."),
         "id": ({"type": "string", "minLength": 1, "maxLength": d.limits["id_bytes"],
                 "pattern": f"^{PLAIN}+{END}"}, "Optional[str]",
                f"1 to {d.limits['id_bytes']} bytes without control characters. The result repeats it."),
@@ -123,6 +134,9 @@ def output_keys(d):
                   "Seconds until an output with a key expires; 0 (the default): it does not."),
         "headers": ({"$ref": "#/$defs/headers"}, "Optional[Headers]",
                     "Headers of the upload to a Url."),
+        "pack": ({"enum": ["tar", "array"]}, "Optional[Literal[\"tar\", \"array\"]]",
+                 "With inputs: writes all images to the path, as one tar, or as one array of npy or "
+                 "raw."),
     }
 
 
@@ -336,18 +350,22 @@ def job_module(d):
     keys = {k: v for k, v in job_keys(d).items() if k not in CLIENT_KEYS}
     rest = [k for k in keys if k not in FIRST_KEYS]
     text = HEAD + '"""A job."""\nfrom __future__ import annotations\n\n'
-    text += ("from dataclasses import dataclass\nfrom typing import Any, Optional, Sequence, Union\n\n"
-             "from .places import InputPlace, OutputPlace\n"
+    text += ("from dataclasses import dataclass\n"
+             "from typing import Any, Literal, Optional, Sequence, Union\n\n"
+             "from .places import Archive, Folder, InputPlace, OutputPlace\n"
              "from .steps import UNSET, Output, Step, Time, Variant\n\n\n"
              "@dataclass(frozen=True)\nclass Job:\n")
-    text += wrap('"""A job. It has either output and ops, or outputs. The client sets reply_to and '
+    text += wrap('"""A job. It has either input or inputs, and either output and ops, or outputs. The client sets reply_to and '
                  "pushed, and an id if there is none; then the job is also unique, unless this says "
                  "otherwise.", 4) + "\n\n"
     text += "\n".join(wrap(f"{k}: {keys[k][2]}", 4, 8) for k in list(FIRST_KEYS) + rest) + '\n    """\n\n'
     for key in list(FIRST_KEYS) + rest:
-        standard = {"input": "", "ops": " = ()", "meta": " = UNSET"}.get(key, " = None")
+        standard = {"ops": " = ()", "meta": " = UNSET"}.get(key, " = None")
         text += f"    {key}: {keys[key][1]}{standard}\n"
-    return text
+    return text + (
+        "\n    def __post_init__(self) -> None:\n"
+        "        if (self.input is None) == (self.inputs is None):\n"
+        '            raise TypeError("a job has either input or inputs")\n')
 
 
 def declared_module(d):
@@ -385,6 +403,7 @@ def format_rules(d):
     """Per format, chosen by the key or by the suffix of the path: the suffix and the keys fit."""
     def suffix_of(f):
         return r"\.(" + "|".join(any_case(s) for s in f["suffixes"]) + ")" + END
+    is_tar = {"properties": {"pack": {"const": "tar"}}, "required": ["pack"]}
     rules = [{"if": {"properties": {"lossless": {"const": True}}, "required": ["lossless"]},
               "then": {"properties": {"max_bytes": {"maximum": 0}}}},
              {"if": {"required": ["normalize"]},
@@ -397,14 +416,35 @@ def format_rules(d):
         else:
             others.update({name: False for name in TENSOR_KEYS})
         other_suffixes = "|".join(suffix_of(o) for o in d.formats if o is not f)
-        rules.append({
-            "if": {"properties": {"format": {"enum": format_names(f)}}, "required": ["format"]},
-            "then": {"properties": {**others, "path": {"not": {"pattern": other_suffixes}}}}})
+        given = {"properties": {"format": {"enum": format_names(f)}}, "required": ["format"]}
+        rules.append({"if": given, "then": {"properties": others, "anyOf": [
+            is_tar, {"properties": {"path": {"not": {"pattern": other_suffixes}}}}]}})
         rules.append({
             "if": {"properties": {"path": {"pattern": suffix_of(f)}}, "required": ["path"],
-                   "not": {"required": ["format"]}},
+                   "not": {"anyOf": [{"required": ["format"]}, is_tar]}},
             "then": {"properties": others}})
     return rules
+
+
+def set_output(d):
+    """The output of a job with inputs: names each image, or holds all of them."""
+    tensors = [f for f in d.formats if f["tensor"]]
+    suffix = r"\.(" + "|".join(any_case(s) for f in tensors for s in f["suffixes"]) + ")" + END
+    named = [{"required": [n], "properties": {n: {"pattern": TEMPLATE}}} for n in ("path", "key", "url")]
+    return {"anyOf": [
+        {"type": "string", "anyOf": [{"pattern": TAR}, {"pattern": TEMPLATE}]},
+        {"type": "object", "required": ["pack", "path"], "properties": {"pack": {"const": "tar"}}},
+        {"type": "object", "required": ["pack", "path"], "properties": {"pack": {"const": "array"}},
+         "anyOf": [{"required": ["format"], "properties": {
+                       "format": {"enum": [name for f in tensors for name in format_names(f)]}}},
+                   {"not": {"required": ["format"]}, "properties": {"path": {"pattern": suffix}}}]},
+        {"type": "object", "properties": {"pack": False}, "anyOf": [
+            {"required": ["path"], "properties": {"path": {"pattern": TAR}}}, *named]}]}
+
+
+def of_outputs(schema):
+    """A rule for the output of a job and for each of its outputs."""
+    return {"output": schema, "outputs": {"items": {"properties": {"output": schema}}}}
 
 
 def operation_schema(op):
@@ -436,6 +476,12 @@ def job_schema(d):
         "path": path, "key": key, "url": url,
         "input": {"anyOf": [{"$ref": "#/$defs/path"},
                             place_object({n: {"$ref": f"#/$defs/{n}"} for n in ("path", "key", "url")}, {})]},
+        "inputs": {**place_object({"folder": {"$ref": "#/$defs/path"}, "archive": {"$ref": "#/$defs/input"}},
+                                  {"pattern": {"anyOf": [{"$ref": "#/$defs/pattern"}, {
+                                      "type": "array", "minItems": 1, "maxItems": d.limits["patterns"],
+                                      "items": {"$ref": "#/$defs/pattern"}}]}})},
+        "pattern": {"type": "string", "minLength": 1, "maxLength": d.limits["pattern_bytes"]},
+        "set_output": set_output(d),
         "overlay": {"anyOf": [{"$ref": "#/$defs/path"},
                               place_object({n: {"$ref": f"#/$defs/{n}"} for n in ("path", "key")}, {})]},
         "output": {"anyOf": [
@@ -459,12 +505,17 @@ def job_schema(d):
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A job of gpuimgd",
             "description": "gpuimgd-job(5) describes the keys. The daemon checks more: the namespace of "
                            "keys, lengths in bytes, and rules between parameters.",
-            "type": "object", "properties": properties, "required": ["input"],
+            "type": "object", "properties": properties,
+            "oneOf": [{"required": ["input"]}, {"required": ["inputs"]}],
             "additionalProperties": False, "dependentRequired": {"tracestate": ["traceparent"]},
             "allOf": [{"if": {"required": ["outputs"]},
                        "then": {"properties": {"output": False, "ops": False}}, "else": {"anyOf": either}},
                       {"if": {"properties": {"unique": {"const": True}}, "required": ["unique"]},
-                       "then": {"required": ["id"]}}],
+                       "then": {"required": ["id"]}},
+                      {"if": {"required": ["inputs"]},
+                       "then": {"properties": of_outputs({"$ref": "#/$defs/set_output"})},
+                       "else": {"properties": {"on_error": False,
+                                               **of_outputs({"properties": {"pack": False}})}}}],
             "$defs": definitions}
 
 
@@ -487,11 +538,21 @@ def result_schema(d):
     image = {**texts(["path", "key", "url"]), "format": {"enum": [f["name"] for f in d.formats]},
              **numbers(["width", "height", "bytes"], 1)}
     error = {"$ref": "#/$defs/error"}
-    shape = {"type": "array", "minItems": 3, "maxItems": 3, "items": {"type": "integer", "minimum": 1}}
+    archive = {"enum": [*image["format"]["enum"], "tar", "zip"]}
+    shape = {"type": "array", "minItems": 3, "maxItems": 4, "items": {"type": "integer", "minimum": 1}}
+    given = {"type": "object", "patternProperties": {
+        f"^{name}(_[0-9]+)?{END}": schema for name, schema in values.items()}}
     output = {**image, **numbers(["quality"], 1), "encoder": engine, "error": error,
               "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
-              "values": {"type": "object", "patternProperties": {
-                  f"^{name}(_[0-9]+)?{END}": schema for name, schema in values.items()}}}
+              **numbers(["images"]), "values": given}
+    images = {**numbers(["count", "done", "failed", "copied", "pixels"]),
+              **numbers(["errors_omitted", "values_omitted"], 1),
+              "errors": {"type": "array", "minItems": 1, "items": {
+                  "type": "object", "required": ["image", "error"],
+                  "properties": {**numbers(["image"]), **texts(["name"]), "error": error}}},
+              "values": {"type": "array", "minItems": 1, "items": {
+                  "type": "object", "required": ["image", "output", "values"],
+                  "properties": {**numbers(["image", "output"]), "values": given}}}}
     times = ["queue", "download", "read", "admit", "decode", "h2d", "kernel", "d2h", "encode",
              "upload", "total"]
     properties = {
@@ -499,7 +560,9 @@ def result_schema(d):
         "status": {"enum": ["done", "failed", "dead", "cancelled"]}, "error": error, "meta": True,
         "priority": job_keys(d)["priority"][0],
         **texts(["tag", "traceparent", "tracestate"]),
-        "input": {"type": "object", "properties": image}, "text": {"type": "string"},
+        "input": {"type": "object", "properties": {**image, "format": archive, **texts(["folder"])}},
+        "text": {"type": "string"}, "images": {"type": "object", "properties": images, "required": [
+            "count", "done", "failed", "copied", "pixels"]},
         "outputs": {"type": "array", "maxItems": d.limits["outputs"],
                     "items": {"type": "object", "properties": output}},
         **numbers(["attempt"]), "engine": engine, "decoder": engine, "daemon": {"type": "string"},
@@ -520,6 +583,7 @@ def files(d):
     check_keys("a job", job_keys(d), d.all["keys"]["job"])
     check_keys("an output", ["path", "key", "url", *output_keys(d), *d.encoder], d.all["keys"]["output"])
     check_keys("an entry of outputs", ["output", "ops"], d.all["keys"]["variant"])
+    check_keys("inputs", ["folder", "archive", "pattern"], d.all["keys"]["inputs"])
     check_keys("an input", ["path", "key", "url"], d.all["keys"]["input"])
     return {"ops.py": ops_module(d), "out.py": out_module(d), "job.py": job_module(d),
             "declared.py": declared_module(d),

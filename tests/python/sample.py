@@ -5,8 +5,8 @@ import asyncio
 import datetime
 from typing import Dict, Iterator, List, Optional
 
-from gpuimgd import (AsyncClient, Client, Download, ErrorCode, Job, JobError, Key, Progress, Result,
-                     Upload, Url, Variant, ops, out)
+from gpuimgd import (Archive, AsyncClient, Client, Download, ErrorCode, Folder, Job, JobError, Key, Progress,
+                     Result, Upload, Url, Variant, ops, out)
 
 
 def jobs(names: List[str]) -> Iterator[Job]:
@@ -15,6 +15,11 @@ def jobs(names: List[str]) -> Iterator[Job]:
                   meta={"name": name}, expires=datetime.timedelta(hours=1))
     yield Job(Upload(b""), Download(), [ops.composite(input=Key("gpuimgd:img:logo"), opacity=0.5)])
     yield Job(Url("https://host/a.jpg"), outputs=[Variant("a.png"), Variant(ops=["stats"])], priority=9)
+    yield Job(inputs=names, output="edges/%p.jpg", ops=["sobel"], on_error="fail")
+    yield Job(inputs=Folder("photos", "*.jpg"), output=out.npy("all.npy", pack="array"))
+    yield Job(inputs=Archive(Url("https://host/1.tar"), ["*.jpg"]), output="1.tar")
+    yield Job(inputs=names, output="1.tar", on_error="stop")  # wrong
+    yield Job(inputs=Folder("photos", "*.jpg"), output=out.npy("all.npy", pack="zip"))  # wrong
     yield Job("a.jpg", ops=[ops.resize(widht=320)])  # wrong
     yield Job("a.jpg", ops=["resise"])  # wrong
     yield Job("a.jpg", ops=[ops.resize(width="320")])  # wrong
@@ -40,7 +45,8 @@ def run(client: Client, names: List[str]) -> Dict[str, Optional[int]]:
         if error.result.status == "ded":  # wrong
             raise
     kept: Optional[Result] = client.submit({"input": "a.jpg", "ops": ["otsu"]}).result(timeout=3)
-    assert kept
+    assert kept and kept.images
+    print(kept.images.done, [failure.error.code for failure in kept.images.errors])
     return widths
 
 

@@ -52,7 +52,7 @@ print(gpuimgd.__version__, gpuimgd.__file__)') &&
         equal "${said%/lib/*}" "$(sed -n 's/^VERSION = //p' Makefile) $dir/venv"
 }
 # Runs the test programs at once; prints their lines one after the other.
-programs=(client faults aio readme celery)
+programs=(client faults aio readme celery inputs)
 run_programs() { # PYTHON
     local name
     has_module jsonschema && programs+=(schema) || skip "JSON Schemas" "there is no Python module jsonschema here"

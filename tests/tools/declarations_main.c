@@ -173,6 +173,10 @@ static cJSON *limits(void)
         {"priorities", JOB_PRIORITIES},
         {"ops", JOB_OPS_MAX},
         {"outputs", JOB_OUTPUTS_MAX},
+        {"inputs", JOB_INPUTS_MAX},
+        {"folder_files", JOB_FOLDER_FILES_MAX},
+        {"patterns", JOB_PATTERNS_MAX},
+        {"pattern_bytes", JOB_PATTERN_BYTES_MAX},
         {"path_bytes", JOB_PATH_BYTES_MAX},
         {"key_bytes", JOB_KEY_BYTES_MAX},
         {"url_bytes", JOB_URL_BYTES_MAX},
@@ -205,6 +209,7 @@ int main(void)
     keys = cJSON_AddObjectToObject(root, "keys");
     cJSON_AddItemToObject(keys, "job", list_of(job_keys));
     cJSON_AddItemToObject(keys, "variant", list_of(variant_keys));
+    cJSON_AddItemToObject(keys, "inputs", list_of(inputs_keys));
     cJSON_AddItemToObject(keys, "input", list_of(input_keys));
     cJSON_AddItemToObject(keys, "output", list_of(output_keys));
     cJSON_AddItemToObject(root, "metadata", list_of(metadata_words));

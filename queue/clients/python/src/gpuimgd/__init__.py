@@ -17,15 +17,17 @@ from .core import Progress
 from .declared import VERSION as __version__
 from .declared import ErrorCode
 from .job import Job
-from .places import Download, Key, Upload, Url
-from .results import (ClientClosed, DuplicateId, Failure, GpuimgdError, Image, JobCancelled, JobDead,
-                      JobError, JobFailed, OutputImage, Result)
+from .places import Archive, Download, Folder, Key, Upload, Url
+from .results import (ClientClosed, DuplicateId, Failure, GpuimgdError, Image, ImageFailure, Images,
+                      ImageValues, InputImage, JobCancelled, JobDead, JobError, JobFailed,
+                      OutputImage, Result)
 from .schemas import job_schema, result_schema
 from .steps import Operation, Output, Variant
 
 __all__ = [
-    "AsyncClient", "Client", "ClientClosed", "Download", "DuplicateId", "ErrorCode", "Failure",
-    "GpuimgdError", "Handle", "Image", "Job", "JobCancelled", "JobDead", "JobError", "JobFailed",
-    "Key", "Operation", "Output", "OutputImage", "Progress", "Result", "Upload", "Url", "Variant",
-    "__version__", "job_schema", "ops", "out", "result_schema",
+    "Archive", "AsyncClient", "Client", "ClientClosed", "Download", "DuplicateId", "ErrorCode",
+    "Failure", "Folder", "GpuimgdError", "Handle", "Image", "ImageFailure", "ImageValues", "Images",
+    "InputImage", "Job", "JobCancelled", "JobDead", "JobError", "JobFailed", "Key", "Operation",
+    "Output", "OutputImage", "Progress", "Result", "Upload", "Url", "Variant", "__version__",
+    "job_schema", "ops", "out", "result_schema",
 ]

@@ -13,6 +13,10 @@ ID_BYTES_MAX = 128
 PRIORITIES_MAX = 10
 OPS_MAX = 32
 OUTPUTS_MAX = 16
+INPUTS_MAX = 1024
+FOLDER_FILES_MAX = 65536
+PATTERNS_MAX = 8
+PATTERN_BYTES_MAX = 128
 PATH_BYTES_MAX = 2048
 KEY_BYTES_MAX = 512
 URL_BYTES_MAX = 4096
@@ -52,6 +56,8 @@ class ErrorCode(str, enum.Enum):
     IMAGE_TOO_LARGE = "image_too_large"
     # gpuimgd cannot read the input's format
     UNSUPPORTED_FORMAT = "unsupported_format"
+    # the archive is broken, encrypted, of another kind, or beyond a limit
+    BAD_ARCHIVE = "bad_archive"
     # the image is truncated or corrupt
     DECODE_FAILED = "decode_failed"
     # decoding exceeds a limit on scans, chunks, time or memory
@@ -97,6 +103,7 @@ _RETRYABLE: Dict[str, bool] = {
     "input_too_large": False,
     "image_too_large": False,
     "unsupported_format": False,
+    "bad_archive": False,
     "decode_failed": False,
     "decode_limit": False,
     "encode_failed": False,

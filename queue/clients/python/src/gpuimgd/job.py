@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Literal, Optional, Sequence, Union
 
-from .places import InputPlace, OutputPlace
+from .places import Archive, Folder, InputPlace, OutputPlace
 from .steps import UNSET, Output, Step, Time, Variant
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job. It has either output and ops, or outputs. The client sets reply_to and pushed, and an
-    id if there is none; then the job is also unique, unless this says otherwise.
+    """A job. It has either input or inputs, and either output and ops, or outputs. The client sets
+    reply_to and pushed, and an id if there is none; then the job is also unique, unless this says
+    otherwise.
 
     input: The image: a path below input_root, a Key, a Url, or an Upload with its bytes.
     output: Where the result goes: a path below output_root, a Key, a Url, a Download, or one of
@@ -20,6 +21,11 @@ class Job:
     ops: At most 32 operations in their order (gpuimgd.ops, or names).
     outputs: Instead of output and ops: 1 to 16 outputs, each with its own operations. The input is
         decoded once.
+    inputs: Instead of input: a list of 1 to 1024 images, or those of a Folder or of an Archive. The
+        path, key or URL of an output then has %p or %n, unless all images share it: a path that
+        ends in .tar, or one with pack.
+    on_error: With inputs: whether an image that fails is left out, which is the default, or the job
+        fails.
     id: 1 to 128 bytes without control characters. The result repeats it.
     timeout_s: Seconds of work for one attempt, above 0 and at most job_timeout_s.
     background: [red, green, blue], 0 to 255: the colour under transparent pixels. Default: white.
@@ -35,10 +41,12 @@ class Job:
     tracestate: More of W3C Trace Context; requires traceparent.
     """
 
-    input: InputPlace
+    input: Optional[InputPlace] = None
     output: Optional[Union[OutputPlace, Output]] = None
     ops: Sequence[Step] = ()
     outputs: Optional[Sequence[Variant]] = None
+    inputs: Optional[Union[Sequence[InputPlace], Folder, Archive]] = None
+    on_error: Optional[Literal["skip", "fail"]] = None
     id: Optional[str] = None
     timeout_s: Optional[float] = None
     background: Optional[Sequence[int]] = None
@@ -51,3 +59,7 @@ class Job:
     tag: Optional[str] = None
     traceparent: Optional[str] = None
     tracestate: Optional[str] = None
+
+    def __post_init__(self) -> None:
+        if (self.input is None) == (self.inputs is None):
+            raise TypeError("a job has either input or inputs")

@@ -34,6 +34,7 @@ def jpeg(
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes a JPEG.
 
@@ -54,6 +55,7 @@ def jpeg(
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -66,6 +68,7 @@ def jpeg(
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )
 
 
@@ -77,6 +80,7 @@ def png(
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes a PNG.
 
@@ -92,6 +96,7 @@ def png(
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -101,6 +106,7 @@ def png(
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )
 
 
@@ -114,6 +120,7 @@ def webp(
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes a WebP.
 
@@ -130,6 +137,7 @@ def webp(
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -141,6 +149,7 @@ def webp(
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )
 
 
@@ -153,6 +162,7 @@ def avif(
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes an AVIF.
 
@@ -167,6 +177,7 @@ def avif(
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -177,6 +188,7 @@ def avif(
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )
 
 
@@ -189,6 +201,7 @@ def npy(
     normalize: Optional[Normalize] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes a NumPy array.
 
@@ -202,6 +215,7 @@ def npy(
     normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -212,6 +226,7 @@ def npy(
         normalize=normalize,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )
 
 
@@ -224,6 +239,7 @@ def raw(
     normalize: Optional[Normalize] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes a raw tensor.
 
@@ -237,6 +253,7 @@ def raw(
     normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -247,6 +264,7 @@ def raw(
         normalize=normalize,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )
 
 
@@ -270,6 +288,7 @@ def image(
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
 ) -> Output:
     """Writes the format of the suffix, or else that of the input. An encoder's key for another
     format is an error of the job.
@@ -309,6 +328,7 @@ def image(
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
     headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
     """
     return Output(
         place,
@@ -329,4 +349,5 @@ def image(
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
+        pack=pack,
     )

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Literal, Sequence, Union
+from typing import Literal, Optional, Sequence, Union
 
 
 @dataclass(frozen=True)
@@ -41,4 +41,27 @@ Path = Union[str, "os.PathLike[str]"]
 InputPlace = Union[Path, Key, Url, Upload]
 OutputPlace = Union[Path, Key, Url, Download]
 OverlayPlace = Union[Path, Key, Upload]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The images of a folder below input_root, in the order of their names, for Job.inputs.
+
+    pattern: a file's name must match it, or one of a list; `*` stands for any text, `?` for one
+        byte. Default: the suffixes of images."""
+
+    path: Path
+    pattern: Optional[Union[str, Sequence[str]]] = None
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The images of a tar or zip, for Job.inputs.
+
+    pattern: as that of Folder, for the whole name of a member."""
+
+    place: InputPlace
+    pattern: Optional[Union[str, Sequence[str]]] = None
+
+
 Color = Union[Sequence[int], Literal["transparent"]]

@@ -48,8 +48,17 @@ class Image:
 
 
 @dataclass(frozen=True)
+class InputImage(Image):
+    """The input; of a job with inputs, the Folder, or the Archive, whose format is tar or zip."""
+
+    folder: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class OutputImage(Image):
-    """dtype and shape: of a tensor. data: the file, if the job's output is a Download."""
+    """dtype and shape: of a tensor. data: the file, if the job's output is a Download. images: how
+    many were written, if the job has inputs; the path, key or URL is then that of the job, with its
+    %p and %n."""
 
     quality: Optional[int] = None
     encoder: Optional[str] = None
@@ -57,10 +66,45 @@ class OutputImage(Image):
     shape: Optional[Sequence[int]] = None
     values: Mapping[str, Any] = field(default_factory=dict)
     error: Optional[Failure] = None
+    images: Optional[int] = None
     data: Optional["bytes_"] = field(default=None, repr=False)
 
 
 bytes_ = bytes  # Image has a member of this name
+
+
+@dataclass(frozen=True)
+class ImageFailure:
+    """An image of a job with inputs that failed. image: its index from 0."""
+
+    image: int
+    name: Optional[str]
+    error: Failure
+
+
+@dataclass(frozen=True)
+class ImageValues:
+    """The values of one image for one output. Both are indexes from 0."""
+
+    image: int
+    output: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Counts of the images of a job with inputs. copied: members of the archive that were copied to a
+    tar. errors has at most 100 entries; values lacks values_omitted ones."""
+
+    count: int = 0
+    done: int = 0
+    failed: int = 0
+    copied: int = 0
+    pixels: int = 0
+    errors: Tuple[ImageFailure, ...] = ()
+    errors_omitted: int = 0
+    values: Tuple[ImageValues, ...] = ()
+    values_omitted: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +122,8 @@ class Result:
     tag: Optional[str] = None
     traceparent: Optional[str] = None
     tracestate: Optional[str] = None
-    input: Optional[Image] = None
+    input: Optional[InputImage] = None
+    images: Optional[Images] = None
     text: Optional[str] = None
     outputs: Tuple[OutputImage, ...] = ()
     attempt: Optional[int] = None
@@ -107,7 +152,8 @@ class Result:
         raw: Mapping[str, Any] = json.loads(text) if isinstance(text, str) else text
         members: Dict[str, Any] = _known(Result, raw)
         members.update(
-            raw=raw, error=_failure(raw), input=Image(**_known(Image, raw.get("input") or {})),
+            raw=raw, error=_failure(raw), images=_images(raw.get("images")),
+            input=InputImage(**_known(InputImage, raw.get("input") or {})),
             outputs=tuple(_output(output, data or {}) for output in raw.get("outputs", ())))
         if "input" not in raw:
             members["input"] = None
@@ -127,6 +173,19 @@ def _failure(raw: Mapping[str, Any]) -> Optional[Failure]:
     except ValueError:
         code = error["code"]
     return Failure(code, error["message"], error["retryable"])
+
+
+def _images(raw: Optional[Mapping[str, Any]]) -> Optional[Images]:
+    if raw is None:
+        return None
+    members = _known(Images, raw)
+    failures = [(row, _failure(row)) for row in raw.get("errors", ())]
+    members.update(
+        errors=tuple(ImageFailure(row["image"], row.get("name"), failure)
+                     for row, failure in failures if failure),
+        values=tuple(ImageValues(row["image"], row["output"], row["values"])
+                     for row in raw.get("values", ())))
+    return Images(**members)
 
 
 def _output(raw: Mapping[str, Any], data: Mapping[str, Optional[bytes]]) -> OutputImage:

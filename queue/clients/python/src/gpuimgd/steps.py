@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, TypedDict, Union
 
 from .declared import DEPTH_MAX, JOB_BYTES_MAX, NUMBER_BYTES_MAX, OperationName
-from .places import Download, Key, OutputPlace, Upload, Url
+from .places import Archive, Download, Folder, Key, OutputPlace, Upload, Url
 
 # A moment (datetime, or Unix seconds of Redis's clock), or a delay after the job's first fetch
 # (timedelta, or a text like "+60").
@@ -133,6 +133,10 @@ class Encoder:
             return {**self._place(value.subject), **self._members(value.settings)}
         if isinstance(value, Variant):
             return self._members({"output": value.output, "ops": value.ops or None})
+        if isinstance(value, Folder):
+            return self._members({"folder": os.fspath(value.path), "pattern": value.pattern})
+        if isinstance(value, Archive):
+            return self._members({"archive": value.place, "pattern": value.pattern})
         if isinstance(value, os.PathLike):
             return os.fspath(value)
         if isinstance(value, datetime.datetime):
