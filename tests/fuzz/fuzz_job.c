@@ -15,6 +15,7 @@
 #include "gpu/plan/plan_values.h"
 #include "queue/job/job.h"
 #include "queue/job/json.h"
+#include "queue/job/member_name.h"
 #include "queue/job/result.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -79,9 +80,49 @@ static void check_place(const struct job_place *place, bool needed)
         check_url(place->url);
 }
 
+static void check_inputs(const struct job *job)
+{
+    check_place(&job->input, job->source != JOB_LIST);
+    FUZZ_MUST(job->source != JOB_LIST || !job_place_is_given(&job->input));
+    FUZZ_MUST(job->source != JOB_FOLDER || job->input.path);
+    FUZZ_MUST((job->input_count > 0) == (job->source == JOB_LIST));
+    FUZZ_MUST(job->input_count <= JOB_INPUTS_MAX && job->pattern_count <= JOB_PATTERNS_MAX);
+    FUZZ_MUST(job_is_set(job) || !job->fails_on_error);
+    for (size_t i = 0; i < job->input_count; i++)
+        check_place(&job->inputs[i], true);
+    for (size_t i = 0; i < job->pattern_count; i++)
+        FUZZ_MUST(strlen(job->patterns[i]) - 1 < JOB_PATTERN_BYTES_MAX);
+    (void)member_matches(job->id ? job->id : "a/b.jpg", job->patterns, job->pattern_count);
+}
+
+/* Fills in the template of an output, with the id as a hostile name. Either the place has the rules
+ * of an output, or it is refused. */
+static void check_template(const struct job *job, const struct job_output *output)
+{
+    char text[JOB_URL_BYTES_MAX + 1];
+    const struct job_place *from = &output->place;
+    const char *pattern = from->path ? from->path : from->key ? from->key : from->url;
+    const char *stem = job->id ? job->id : "../a";
+    struct error error = {0};
+    FUZZ_MUST(output->pack == JOB_FILES || (job_is_set(job) && from->path));
+    if (!job_is_set(job) || output->pack != JOB_FILES || !pattern ||
+        member_expand(text, sizeof text, pattern, stem, 1234567) < 0)
+        return;
+    FUZZ_MUST(strstr(text, stem) || strstr(text, "1234567"));
+    const struct job_place place = {.path = from->path ? text : NULL,
+                                    .key = from->key ? text : NULL,
+                                    .url = from->url ? text : NULL};
+    enum status status = job_check_output(&place, NS, &error);
+    FUZZ_MUST(ends_well(&error, status));
+    FUZZ_MUST(status == STATUS_OK || status == STATUS_PATH_REFUSED);
+    must_be_printable(error.text);
+    if (status == STATUS_OK)
+        check_place(&place, true);
+}
+
 static void check_job(const struct job *job, const struct job_rules *rules)
 {
-    check_place(&job->input, true);
+    check_inputs(job);
     FUZZ_MUST(job->output_count >= 1 && job->output_count <= JOB_OUTPUTS_MAX);
     FUZZ_MUST(job->timeout_s > 0 && job->timeout_s <= rules->timeout_s && job->pushed >= 0);
     FUZZ_MUST(!job->unique || job->id);
@@ -95,6 +136,7 @@ static void check_job(const struct job *job, const struct job_rules *rules)
         const struct job_output *output = &job->outputs[i];
         check_place(&output->place, false);
         FUZZ_MUST(!output->place.path || strncmp(output->place.path, ".gpuimgd/", 9) != 0);
+        check_template(job, output);
         struct encoder_settings encoder = output->encoder;
         for (unsigned p = 0; p < PARAMETER_COUNT; p++) {
             int value = *encoder_setting(&encoder, p);
@@ -116,6 +158,12 @@ static void check_result(const struct job *job, const struct error *error)
     struct result result = {.job = job, .number = 7, .status = "failed", .error = error,
                             .outputs = outputs, .output_count = job->output_count, .attempt = 1,
                             .daemon = "host:1", .ms.total = 1.5};
+    char *image = result_image_error(1, job->id, error);
+    char *list = NULL;
+    FUZZ_MUST(image && asprintf(&list, "[%s]", image) > 0);
+    const struct result_images images = {.count = 2, .failed = 1, .errors = list};
+    if (job_is_set(job))
+        result.images = &images;
     for (size_t i = 0; i < job->output_count; i++)
         outputs[i] = (struct result_output){.place = &job->outputs[i].place, .error = error};
     char *text = result_write(&result);
@@ -128,6 +176,8 @@ static void check_result(const struct job *job, const struct error *error)
     FUZZ_MUST(!job->meta == !cJSON_GetObjectItemCaseSensitive(back, "meta"));
     cJSON_Delete(back);
     free(text);
+    free(list);
+    free(image);
 }
 
 /* ---- its operations ---- */
@@ -196,7 +246,9 @@ static size_t make_targets(struct job *job, size_t length, struct op_item **ops,
                 .number = job->listed ? (unsigned)i + 1 : 0};
     }
     FUZZ_MUST(job_drop_tree(job));
-    FUZZ_MUST(job->bytes + bytes <= 5 * length + job->output_count * JOB_OPS_MAX * OP_BYTES_MORE);
+    FUZZ_MUST(job->bytes + bytes <= 5 * length +
+                                        job->output_count * JOB_OPS_MAX * OP_BYTES_MORE +
+                                        job->input_count * JOB_PLACE_BYTES);
     return count;
 }
 
@@ -532,6 +584,18 @@ void fuzz_seeds(fuzz_give *give, void *context)
              "}},'ops':[{'op':'resize','width':9,'height':9,'fit':'outside'}]},{'output':{'path':"
              "'c.raw','format':'raw','type':'f32','channels':'gray'}},{'output':{'path':'d.npy',"
              "'format':'npy'}}]}");
+    give_job(give, context, "list",
+             "0000{'id':'a/../b','inputs':['a.jpg',{'path':'b'},{'key':'ns:img:c'},{'url':"
+             "'https://h/d.png'}],'on_error':'fail','outputs':[{'output':'e/%p-%n.jpg','ops':["
+             "'sobel']},{'output':'f.tar'},{'output':{'path':'g%','pack':'array','format':'npy'}},"
+             "{'output':{'key':'ns:img:%%%p'}},{'output':{'url':'https://h/%p'}}]}");
+    give_job(give, context, "folder",
+             "0000{'inputs':{'folder':'a/b','pattern':'*.jp?g'},'output':'%p','on_error':'skip'}");
+    give_job(give, context, "archive",
+             "0000{'inputs':{'archive':{'key':'ns:img:a'},'pattern':['*','?*.png']},'output':"
+             "{'path':'b','pack':'tar','format':'webp'}}");
+    give_job(give, context, "one-name", "0000{'inputs':['a'],'output':'b.png'}");
+    give_job(give, context, "bad-template", "0000{'inputs':['a'],'output':'%q.png'}");
     give_job(give, context, "values", "0000{'input':'a','ops':['otsu']}");
     give_job(give, context, "refused-path", "0000{'input':'../a','output':'b'}");
     give_job(give, context, "refused-key", "0000{'input':{'key':'ns:jobs'},'output':'b'}");
