@@ -14,6 +14,7 @@
 
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/explain_set.h"
 #include "daemon/machine.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
@@ -246,8 +247,12 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
     plan_print_passes(&run->plan, output->variant, out);
 }
 
-static void print_text(const struct job_run *run, FILE *out)
+static void print_text(const struct job_run *run, const struct explain_set *set, FILE *out)
 {
+    if (job_is_set(&run->job))
+        explain_set_print(set, run, out);
+    if (run->job.source == JOB_ARCHIVE)
+        return;
     print_input(run, out);
     for (size_t i = 0; i < run->job.output_count; i++)
         print_output(run, i, out);
@@ -353,9 +358,13 @@ static bool add_output(cJSON *list, const struct job_run *run, size_t index)
            json_set(item, "passes", plan_json_passes(&run->plan, output->variant));
 }
 
-static bool add_plan(cJSON *json, const struct job_run *run)
+static bool add_plan(cJSON *json, const struct job_run *run, const struct explain_set *set)
 {
     cJSON *outputs = NULL;
+    if (job_is_set(&run->job) && !explain_set_add(json, set, run))
+        return false;
+    if (run->job.source == JOB_ARCHIVE)
+        return true;
     bool ok = add_input(json, run) && add_decode(json, run) &&
               (outputs = cJSON_AddArrayToObject(json, "outputs"));
     for (size_t i = 0; i < run->job.output_count && ok; i++)
@@ -363,22 +372,23 @@ static bool add_plan(cJSON *json, const struct job_run *run)
     return ok && json_set(json, "memory", plan_json_memory(&run->plan));
 }
 
-/* For a job that would fail as a whole: adds the error, and the name of the input if it was
- * parsed. */
+/* For a job that would fail as a whole: adds the error, and the name of the input if it was parsed
+ * and is the only one. */
 static bool add_failure(cJSON *json, const struct job_run *run, const struct error *error)
 {
     const struct job_place *place = &run->job.input;
-    bool is_known = job_place_is_given(place);
+    bool is_known = job_place_is_given(place) && !job_is_set(&run->job);
     cJSON *input = is_known ? cJSON_AddObjectToObject(json, "input") : NULL;
     if (is_known && !(input && add_place(input, place)))
         return false;
     return add_error(json, error);
 }
 
-static void print_json(const struct job_run *run, struct error *error, FILE *out)
+static void print_json(const struct job_run *run, const struct explain_set *set,
+                       struct error *error, FILE *out)
 {
     cJSON *json = cJSON_CreateObject();
-    bool ok = json && (error->status == STATUS_OK ? add_plan(json, run)
+    bool ok = json && (error->status == STATUS_OK ? add_plan(json, run, set)
                                                   : add_failure(json, run, error));
     char *text = ok ? cJSON_PrintUnformatted(json) : NULL;
     char *line = text ? text_printable_json(text) : NULL;
@@ -417,7 +427,7 @@ static uint32_t shard_of(const struct options *options, const char *text, size_t
 }
 
 /* Parses the job, reads its input and builds the plan. run->error is set if the job would fail. */
-static void explain(struct job_run *run, const struct options *options,
+static void explain(struct job_run *run, struct explain_set *set, const struct options *options,
                     const struct prefixes *prefixes, const char *text, size_t length)
 {
     struct job_rules rules = {options->namespace, options->job_timeout_s};
@@ -426,6 +436,10 @@ static void explain(struct job_run *run, const struct options *options,
     job_run_take_bounds(run, options);
     if (job_parse(&run->job, text, length, &rules, &run->error) == STATUS_OK)
         planning_check(run);
+    if (run->error.status == STATUS_OK && job_is_set(&run->job))
+        explain_set_choose(set, run, options);
+    if (run->job.source == JOB_ARCHIVE)
+        return;
     if (run->error.status == STATUS_OK)
         read_input(run, options);
     if (run->error.status == STATUS_OK)
@@ -435,6 +449,7 @@ static void explain(struct job_run *run, const struct options *options,
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)
 {
     static struct job_run run; /* too large for a stack */
+    struct explain_set set = {0};
     struct error error = {0};
     struct prefixes prefixes;
     size_t length = 0;
@@ -443,14 +458,14 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
     memset(&run, 0, sizeof run);
     if (prefixes_parse(&prefixes, options->url_prefixes, &error) && text &&
         shard_options(&shard, options, shard_of(options, text, length), &error))
-        explain(&run, &shard, &prefixes, text, length);
+        explain(&run, &set, &shard, &prefixes, text, length);
     prefixes_clear(&prefixes);
     if (error.status == STATUS_OK)
         error = run.error;
     if (json)
-        print_json(&run, &error, out);
+        print_json(&run, &set, &error, out);
     else if (error.status == STATUS_OK) /* an error is only logged */
-        print_text(&run, out);
+        print_text(&run, &set, out);
     for (size_t i = 0; i < run.job.output_count; i++)
         if (run.outputs[i].error.status != STATUS_OK)
             error_set(&error, run.outputs[i].error.status, "%s", run.outputs[i].error.text);

@@ -1,6 +1,8 @@
 /*
  * test_explain.c - gpuimgd --explain: the plan of a job, without Redis and without a trace.
  */
+#include <sys/stat.h>
+
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -253,6 +255,70 @@ TEST(test_parameters)
     check_lines(explain("{'input':'cat.jpg','output':{'path':'a.jpg','subsampling':'gray'},"
                         "'orient':false}", 0, ""),
                 "decode   luma", "640 x 427 x 1, subsampling gray\n", "no pass", NULL);
+}
+
+/* A job with many images is explained for the first that exists. */
+TEST(test_list_of_inputs)
+{
+    check_lines(explain("{'inputs':['none.jpg',{'key':'gpuimgd:img:a'},'glass.png','cat.jpg'],"
+                        "'outputs':[{'output':'e/%p-%n.png','ops':['grayscale']},{'output':"
+                        "{'path':'o.tar','format':'webp'}}]}",
+                        0, ""),
+                "inputs   list of 4; the plan is that of image 2, the first that exists\n",
+                "input    glass.png: png, 100 x 10 x 4, ",
+                "output   e/%p-%n.png: png, 100 x 10 x 1", "pass 1  grayscale",
+                "output   o.tar: webp, 100 x 10 x 4\n", NULL);
+    free(explain("{'inputs':['none.jpg',{'key':'gpuimgd:img:a'}],'output':'%p'}", 1,
+                 "none of the 2 inputs"));
+    free(explain("{'inputs':['cat.jpg'],'output':'x.png'}", 1, "names one file for 1 images"));
+}
+
+TEST(test_folder_of_inputs)
+{
+    char *out, *err;
+    const char *folder = text_of("%s/shots", w->in);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(run("cd \"${in#*=}\" && cp cat.jpg shots/b.jpg && cp glass.png shots/a.png && "
+                         "cp cat.jpg shots/a.txt && mkdir shots/0.jpg && cp cat.jpg .gpuimgd.jpg",
+                         &out, &err),
+                     0);
+    free(out);
+    free(err);
+    check_lines(explain("{'inputs':{'folder':'shots'},'output':'%p.jpg'}", 0, ""),
+                "inputs   folder shots: 2 images; the plan is that of the first\n",
+                "input    shots/a.png: png, ", "output   %p.jpg: jpeg, 100 x 10 x 3\n",
+                "pass 1  flatten", NULL);
+    check_lines(
+        explain("{'inputs':{'folder':'shots','pattern':['*.txt','b*']},'output':'%p.png'}", 0, ""),
+        "inputs   folder shots: 2 images;", "input    shots/a.txt: jpeg, ", "pass 1  orient", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'inputs.folder':'shots','inputs.count':2,'inputs.image':0,'input.path':"
+                    "'shots/a.txt','outputs.0.path':'%%p.png'}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    free(explain("{'inputs':{'folder':'shots','pattern':'*.gif'},'output':'%p.png'}", 1,
+                 "\"shots\" has no file that matches"));
+    free(explain("{'inputs':{'folder':'none'},'output':'%p.png'}", 1, "\"none\" cannot be read"));
+    free(explain("{'inputs':['.gpuimgd.jpg'],'output':'%p/a.png'}", 1,
+                 "is in .gpuimgd, the folder for temporary files"));
+    assert_int_equal(run("cd \"${in#*=}\" && rm -r shots .gpuimgd.jpg", &out, &err), 0);
+    free(out);
+    free(err);
+}
+
+TEST(test_archive_of_inputs)
+{
+    char *out, *err;
+    check_lines(explain("{'inputs':{'archive':'none.tar'},'output':'o.tar'}", 0, ""),
+                "inputs   archive none.tar: not read; the job is valid\n", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    assert_string_equal(out, "{\"inputs\":{\"archive\":{\"path\":\"none.tar\"}}}\n");
+    free(out);
+    free(err);
+    free(explain("{'inputs':{'archive':'none.tar'},'output':'o.tar','ops':['sobell']}", 1,
+                 "unknown_op"));
 }
 
 /* With --json the same is one line, even for a job that would fail. */

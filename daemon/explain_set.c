@@ -1,0 +1,170 @@
+/* explain_set.c - see explain_set.h. */
+#include "daemon/explain_set.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "conf/text.h"
+#include "daemon/files/files.h"
+#include "queue/job/member_name.h"
+
+/* ---- the image ------------------------------------------------------------------------------ */
+
+/* Whether the file can be opened as an input. */
+static bool exists(const struct files *files, const struct job_run *run, const char *path)
+{
+    struct files_input input = {.fd = -1};
+    struct error ignored = {0};
+    bool found =
+        files_open_input(files, path, run->bounds.input_bytes_max, &input, &ignored) == STATUS_OK;
+    if (input.fd >= 0)
+        close(input.fd);
+    return found;
+}
+
+static void choose_of_list(struct explain_set *set, struct job_run *run, const struct files *files)
+{
+    const struct job *job = &run->job;
+    set->count = job->input_count;
+    for (size_t i = 0; i < job->input_count; i++) {
+        const struct job_place *place = &job->inputs[i];
+        if (place->key || (place->path && !exists(files, run, place->path)))
+            continue;
+        set->index = i;
+        run->job.input = *place;
+        return;
+    }
+    error_set(&run->error, STATUS_INPUT_MISSING,
+              "none of the %zu inputs is a URL or a file below input_root; keys of Redis are not "
+              "explained",
+              job->input_count);
+}
+
+static bool is_image(const struct job_run *run, DIR *folder, const char *name)
+{
+    struct stat stat;
+    return member_matches(name, run->job.patterns, run->job.pattern_count) &&
+           fstatat(dirfd(folder), name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode);
+}
+
+/* Counts the images of the folder, and chooses the one with the least name. */
+static void read_folder(struct explain_set *set, struct job_run *run, DIR *folder)
+{
+    char least[NAME_MAX + 1] = "";
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        if (!is_image(run, folder, entry->d_name))
+            continue;
+        if (set->count++ == 0 || strcmp(entry->d_name, least) < 0)
+            text_copy(least, sizeof least, entry->d_name);
+    }
+    snprintf(set->path, sizeof set->path, "%s/%s", set->whole.path, least);
+    run->job.input = (struct job_place){.path = set->path};
+    if (set->count == 0)
+        error_set(&run->error, STATUS_INPUT_MISSING,
+                  "the folder \"%.100s\" has no file that matches the pattern", set->whole.path);
+}
+
+static void choose_of_folder(struct explain_set *set, struct job_run *run,
+                             const struct files *files)
+{
+    int fd = openat(files->input_root, set->whole.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder)
+        read_folder(set, run, folder);
+    else
+        error_set(&run->error, STATUS_INPUT_MISSING, "the folder \"%.100s\" cannot be read: %s",
+                  set->whole.path, strerror(errno));
+    if (folder)
+        closedir(folder);
+    else if (fd >= 0) /* uncovered: memory */
+        close(fd);
+}
+
+/* ---- its outputs ---------------------------------------------------------------------------- */
+
+/* The name of the chosen image without its suffix. false: it is too long. */
+static bool stem_of(const struct job_run *run, bool for_url, char stem[JOB_URL_BYTES_MAX + 1])
+{
+    char text[JOB_URL_BYTES_MAX + 1], plain[JOB_URL_BYTES_MAX + 1];
+    const char *name = member_of_place(&run->job.input, run->bounds.ns, text);
+    snprintf(plain, sizeof plain, "%.*s", (int)member_stem(name), name);
+    if (for_url && !run->job.input.url)
+        return member_encode(stem, JOB_URL_BYTES_MAX + 1, plain) >= 0;
+    return text_copy(stem, JOB_URL_BYTES_MAX + 1, plain);
+}
+
+static void check_name(const struct explain_set *set, struct job_run *run, size_t index)
+{
+    const struct job_output *output = &run->job.outputs[index];
+    const struct job_place *place = &output->place;
+    char stem[JOB_URL_BYTES_MAX + 1], name[JOB_URL_BYTES_MAX + 1];
+    struct error *error = &run->outputs[index].error;
+    const char *pattern = place->path ? place->path : place->key ? place->key : place->url;
+    if (output->pack != JOB_FILES || !pattern)
+        return;
+    if (!stem_of(run, place->url, stem) ||
+        member_expand(name, sizeof name, pattern, stem, set->index) < 0) {
+        error_set(error, STATUS_PATH_REFUSED, "the name of the output for image %zu is too long",
+                  set->index);
+        return;
+    }
+    const struct job_place own = {.path = place->path ? name : NULL,
+                                  .key = place->key ? name : NULL,
+                                  .url = place->url ? name : NULL};
+    enum status status = job_check_output(&own, run->bounds.ns, error);
+    (void)status; /* error has it, too */
+}
+
+void explain_set_choose(struct explain_set *set, struct job_run *run, const struct options *options)
+{
+    struct files files;
+    set->whole = run->job.input;
+    if (run->job.source == JOB_ARCHIVE ||
+        !files_open_inputs(&files, options->input_root, &run->error))
+        return;
+    if (run->job.source == JOB_LIST)
+        choose_of_list(set, run, &files);
+    else
+        choose_of_folder(set, run, &files);
+    files_close(&files);
+    for (size_t i = 0; i < run->job.output_count && run->error.status == STATUS_OK; i++)
+        check_name(set, run, i);
+}
+
+/* ---- text and JSON -------------------------------------------------------------------------- */
+
+void explain_set_print(const struct explain_set *set, const struct job_run *run, FILE *out)
+{
+    char url[JOB_URL_BYTES_MAX + 1], name[JOB_URL_BYTES_MAX + 1];
+    const char *whole = job_place_name(&set->whole, url);
+    text_copy(name, sizeof name, whole ? whole : "");
+    text_make_printable(name);
+    if (run->job.source == JOB_ARCHIVE)
+        fprintf(out, "inputs   archive %s: not read; the job is valid\n", name);
+    else if (run->job.source == JOB_FOLDER)
+        fprintf(out, "inputs   folder %s: %zu images; the plan is that of the first\n", name,
+                set->count);
+    else
+        fprintf(out, "inputs   list of %zu; the plan is that of image %zu, the first that exists\n",
+                set->count, set->index);
+}
+
+bool explain_set_add(cJSON *json, const struct explain_set *set, const struct job_run *run)
+{
+    char url[JOB_URL_BYTES_MAX + 1];
+    const char *kind = set->whole.path ? "path" : set->whole.key ? "key" : "url";
+    cJSON *inputs = cJSON_AddObjectToObject(json, "inputs"), *archive;
+    if (!inputs) /* uncovered: memory */
+        return false;
+    if (run->job.source == JOB_ARCHIVE)
+        return (archive = cJSON_AddObjectToObject(inputs, "archive")) &&
+               cJSON_AddStringToObject(archive, kind, job_place_name(&set->whole, url));
+    return (run->job.source == JOB_LIST ||
+            cJSON_AddStringToObject(inputs, "folder", job_place_name(&set->whole, url))) &&
+           cJSON_AddNumberToObject(inputs, "count", (double)set->count) &&
+           cJSON_AddNumberToObject(inputs, "image", (double)set->index);
+}
