@@ -173,8 +173,8 @@ static bool names_same(const struct url *url, const char *text)
 static const char *output_url(const struct job *job, size_t index, char text[JOB_URL_BYTES_MAX + 1])
 {
     const char *url = job->outputs[index].place.url;
-    bool expands = url && job_is_set(job) &&
-                   member_expand(text, JOB_URL_BYTES_MAX + 1, url, "0", 0) >= 0;
+    bool expands =
+        url && job_is_set(job) && member_expand(text, JOB_URL_BYTES_MAX + 1, url, "0", 0) >= 0;
     return expands ? text : url;
 }
 

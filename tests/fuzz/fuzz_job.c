@@ -246,8 +246,7 @@ static size_t make_targets(struct job *job, size_t length, struct op_item **ops,
                 .number = job->listed ? (unsigned)i + 1 : 0};
     }
     FUZZ_MUST(job_drop_tree(job));
-    FUZZ_MUST(job->bytes + bytes <= 5 * length +
-                                        job->output_count * JOB_OPS_MAX * OP_BYTES_MORE +
+    FUZZ_MUST(job->bytes + bytes <= 5 * length + job->output_count * JOB_OPS_MAX * OP_BYTES_MORE +
                                         job->input_count * JOB_PLACE_BYTES);
     return count;
 }
