@@ -1,6 +1,7 @@
 /* member_name.c - see member_name.h. */
 #include "queue/job/member_name.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,26 +9,42 @@
 #include "conf/format.h"
 #include "conf/text.h"
 
-/* Gives the last star one byte more after each mismatch. Earlier stars need no second try: what
- * they matched first leaves the longest rest. */
+/* A set of numbers 0 to 127: how many bytes and question marks of the pattern have been matched. */
+typedef unsigned __int128 counts;
+static_assert(JOB_PATTERN_BYTES_MAX <= 128, "a pattern with a star has at most 127 other bytes");
+
+/* Follows all ways to match the pattern at once, in one step per byte of the name. */
+static bool matches_with_stars(const char *name, const char *pattern)
+{
+    counts fitting[256] = {0}; /* after which counts this byte matches next */
+    counts starred = 0;        /* after which counts there is a star */
+    counts any = 0, found = 1; /* any: after which counts there is a question mark */
+    unsigned count = 0;
+    for (; *pattern; pattern++) {
+        const counts here = (counts)1 << count;
+        if (*pattern == '*')
+            starred |= here;
+        else if (*pattern == '?')
+            any |= here;
+        else
+            fitting[(unsigned char)*pattern] |= here;
+        count += *pattern != '*';
+        assert(count < 128);
+    }
+    for (; *name && found; name++)
+        found = (found & (fitting[(unsigned char)*name] | any)) << 1 | (found & starred);
+    return found >> count & 1;
+}
+
 static bool matches(const char *name, const char *pattern)
 {
-    const char *after_star = NULL, *retry = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            after_star = ++pattern;
-            retry = name;
-        } else if (*pattern && (*pattern == '?' || *pattern == *name)) {
-            pattern++;
-            name++;
-        } else if (after_star) {
-            pattern = after_star;
-            name = ++retry;
-        } else {
-            return false;
-        }
+    if (strchr(pattern, '*'))
+        return matches_with_stars(name, pattern);
+    while (*name && (*pattern == '?' || *pattern == *name)) {
+        name++;
+        pattern++;
     }
-    return !pattern[strspn(pattern, "*")];
+    return !*name && !*pattern;
 }
 
 bool member_matches(const char *name, const char *const *patterns, size_t count)

@@ -261,20 +261,23 @@ static bool insert_after(cJSON *object, cJSON *member, const char *key, cJSON *i
 }
 
 /* Whether the output with this name wrote the key. An output of many images has a template as its
- * name; its %p and %n can be any text. */
+ * name; its %p and %n can be any text. Only the beginning of a long template is compared. */
 static bool is_key_of(const char *name, const char *key, bool is_set)
 {
-    char pattern[JOB_KEY_BYTES_MAX + 1];
+    char pattern[JOB_PATTERN_BYTES_MAX + 1];
     const char *const patterns[] = {pattern};
     size_t used = 0;
+    const char *at = name;
     if (!is_set)
         return strcmp(name, key) == 0;
-    for (const char *at = name; *at && used < JOB_KEY_BYTES_MAX; at++) {
+    for (; *at && used < JOB_PATTERN_BYTES_MAX - 1; at++) {
         bool is_place = *at == '%' && (at[1] == 'p' || at[1] == 'n');
         pattern[used++] = is_place ? '*' : *at;
         if (*at == '%' && at[1])
             at++;
     }
+    if (*at)
+        pattern[used++] = '*';
     pattern[used] = '\0';
     return member_matches(key, patterns, 1);
 }

@@ -220,6 +220,26 @@ TEST(test_deny)
     }
 }
 
+/* Only the beginning of a long template is compared. */
+TEST(test_deny_long_keys)
+{
+    struct error error = {STATUS_PATH_REFUSED, "no"};
+    for (int bytes = 100; bytes < 500; bytes++) {
+        char result[800], key[600], *denied;
+        snprintf(result, sizeof result,
+                 "{\"job\":1,\"status\":\"done\",\"images\":{},\"outputs\":["
+                 "{\"key\":\"ns:img:%%%%%%p%0*d%%n\"}]}",
+                 bytes, 0);
+        snprintf(key, sizeof key, "ns:img:%%a%0*d000001", bytes, 0);
+        denied = result_deny(result, key, &error);
+        assert_non_null(strstr(denied, "\"no\",\"retryable\":false}}]"));
+        free(denied);
+        denied = result_deny(result, "ns:img:a", &error);
+        assert_null(strstr(denied, "\"retryable\":false}}]"));
+        free(denied);
+    }
+}
+
 TEST(test_shorten_and_repeat)
 {
     static const char kept[] =
