@@ -86,36 +86,16 @@ static void choose_of_folder(struct explain_set *set, struct job_run *run,
 
 /* ---- its outputs ---------------------------------------------------------------------------- */
 
-/* The name of the chosen image without its suffix. false: it is too long. */
-static bool stem_of(const struct job_run *run, bool for_url, char stem[JOB_URL_BYTES_MAX + 1])
-{
-    char text[JOB_URL_BYTES_MAX + 1], plain[JOB_URL_BYTES_MAX + 1];
-    const char *name = member_of_place(&run->job.input, run->bounds.ns, text);
-    snprintf(plain, sizeof plain, "%.*s", (int)member_stem(name), name);
-    if (for_url && !run->job.input.url)
-        return member_encode(stem, JOB_URL_BYTES_MAX + 1, plain) >= 0;
-    return text_copy(stem, JOB_URL_BYTES_MAX + 1, plain);
-}
-
 static void check_name(const struct explain_set *set, struct job_run *run, size_t index)
 {
     const struct job_output *output = &run->job.outputs[index];
-    const struct job_place *place = &output->place;
-    char stem[JOB_URL_BYTES_MAX + 1], name[JOB_URL_BYTES_MAX + 1];
-    struct error *error = &run->outputs[index].error;
-    const char *pattern = place->path ? place->path : place->key ? place->key : place->url;
-    if (output->pack != JOB_FILES || !pattern)
+    char text[JOB_URL_BYTES_MAX + 1], own[JOB_URL_BYTES_MAX + 1];
+    const char *name = member_of_place(&run->job.input, run->bounds.ns, text);
+    struct job_place place;
+    if (output->pack != JOB_FILES || !job_place_is_given(&output->place))
         return;
-    if (!stem_of(run, place->url, stem) ||
-        member_expand(name, sizeof name, pattern, stem, set->index) < 0) {
-        error_set(error, STATUS_PATH_REFUSED, "the name of the output for image %zu is too long",
-                  set->index);
-        return;
-    }
-    const struct job_place own = {.path = place->path ? name : NULL,
-                                  .key = place->key ? name : NULL,
-                                  .url = place->url ? name : NULL};
-    enum status status = job_check_output(&own, run->bounds.ns, error);
+    enum status status = member_output(&output->place, name, run->job.input.url, set->index,
+                                       run->bounds.ns, own, &place, &run->outputs[index].error);
     (void)status; /* error has it, too */
 }
 

@@ -131,6 +131,31 @@ int member_encode(char *text, size_t size, const char *stem)
     return (int)used;
 }
 
+enum status member_output(const struct job_place *template, const char *name, bool is_url,
+                          uint64_t index, const char *ns, char text[JOB_URL_BYTES_MAX + 1],
+                          struct job_place *place, struct error *error)
+{
+    const char *pattern = template->path  ? template->path
+                          : template->key ? template->key
+                                          : template->url;
+    char stem[JOB_URL_BYTES_MAX + 1], encoded[JOB_URL_BYTES_MAX + 1];
+    size_t length = member_stem(name);
+    bool encodes = template->url && !is_url, fits = length < sizeof stem;
+    memcpy(stem, name, fits ? length : 0);
+    stem[fits ? length : 0] = '\0';
+    fits =
+        fits && (!encodes || member_encode(encoded, sizeof encoded, stem) >= 0) &&
+        member_expand(text, JOB_URL_BYTES_MAX + 1, pattern, encodes ? encoded : stem, index) >= 0;
+    if (!fits)
+        return error_set(error, STATUS_PATH_REFUSED,
+                         "the name of the image has %zu bytes; its output would have more than %d",
+                         strlen(name), JOB_URL_BYTES_MAX);
+    *place = (struct job_place){.path = template->path ? text : NULL,
+                                .key = template->key ? text : NULL,
+                                .url = template->url ? text : NULL};
+    return job_check_output(place, ns, error);
+}
+
 const char *member_template_fault(const char *pattern, bool *names)
 {
     *names = false;

@@ -34,6 +34,13 @@ int member_expand(char *text, size_t size, const char *pattern, const char *stem
  * that is a URL is encoded already. */
 int member_encode(char *text, size_t size, const char *stem);
 
+/* Makes the place of an image from the template of an output, and checks it. name: of the image,
+ * with its suffix; is_url: it is a part of a URL. *place points into `text`. The daemon checks more
+ * of a URL. Errors: path_refused, out_of_memory. */
+enum status member_output(const struct job_place *template, const char *name, bool is_url,
+                          uint64_t index, const char *ns, char text[JOB_URL_BYTES_MAX + 1],
+                          struct job_place *place, struct error *error) MUST_CHECK;
+
 /* Returns the first `%` of a template that is not %p, %n or %%, or NULL. *names: whether the
  * template has %p or %n. */
 const char *member_template_fault(const char *pattern, bool *names);

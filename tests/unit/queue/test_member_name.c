@@ -209,6 +209,64 @@ TEST(test_encode)
     assert_int_equal(member_encode(small, 0, ""), -1);
 }
 
+TEST(test_outputs)
+{
+    static const struct {
+        struct job_place template;
+        const char *name;
+        bool is_url;
+        const char *text; /* NULL: refused */
+    } rows[] = {
+        {{.path = "e/%p-%n.jpg"}, "a/b.seg.png", false, "e/a/b.seg-000007.jpg"},
+        {{.path = "%p"}, "a b?.png", false, "a b?"},
+        {{.path = "%p"}, "../x.png", false, NULL},
+        {{.path = "%p/x"}, "/etc/a.png", false, NULL},
+        {{.path = "%p/x"}, ".gpuimgd.png", false, NULL},
+        {{.path = "e/%p.jpg"}, "a\nb.png", false, NULL},
+        {{.path = "%p"}, "", false, NULL},
+        {{.key = "ns:img:%p"}, "c:d.png", false, "ns:img:c:d"},
+        {{.key = "ns:img:%p"}, ".png", false, "ns:img:.png"},
+        {{.url = "https://h/%p?x=%n"}, "a b?#.png", false, "https://h/a%20b%3F%23?x=000007"},
+        {{.url = "https://h/%p"}, "a%20b.png", true, "https://h/a%20b"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[JOB_URL_BYTES_MAX + 1];
+        struct job_place place = {0};
+        struct error error = {0};
+        enum status status = member_output(&rows[i].template, rows[i].name, rows[i].is_url, 7, "ns",
+                                           text, &place, &error);
+        assert_int_equal(status, error.status);
+        assert_int_equal(status, rows[i].text ? STATUS_OK : STATUS_PATH_REFUSED);
+        if (!rows[i].text)
+            continue;
+        assert_string_equal(text, rows[i].text);
+        assert_ptr_equal(place.path, rows[i].template.path ? text : NULL);
+        assert_ptr_equal(place.key, rows[i].template.key ? text : NULL);
+        assert_ptr_equal(place.url, rows[i].template.url ? text : NULL);
+    }
+}
+
+/* Long names do not fit, whether they are encoded or not. */
+TEST(test_output_of_long_name)
+{
+    static const struct job_place url = {.url = "https://h/%p"}, key = {.key = "ns:img:%p"};
+    char *name = calloc(1, 100001), text[JOB_URL_BYTES_MAX + 1];
+    for (size_t bytes = 1; bytes <= 100000; bytes *= 10) {
+        struct job_place place;
+        struct error error = {0}, other = {0};
+        memset(name, ' ', bytes);
+        bool fits = strlen("https://h/") + 3 * bytes <= JOB_URL_BYTES_MAX;
+        assert_int_equal(member_output(&url, name, false, 0, "ns", text, &place, &error),
+                         fits ? STATUS_OK : STATUS_PATH_REFUSED);
+        assert_int_equal(member_output(&key, name, false, 0, "ns", text, &place, &other),
+                         bytes + 7 <= JOB_KEY_BYTES_MAX ? STATUS_OK : STATUS_PATH_REFUSED);
+        if (bytes == 100000)
+            assert_string_equal(other.text, "the name of the image has 100000 bytes; its output "
+                                            "would have more than 4096");
+    }
+    free(name);
+}
+
 TEST(test_templates)
 {
     static const struct {
