@@ -100,19 +100,13 @@ static void check_inputs(const struct job *job)
 static void check_template(const struct job *job, const struct job_output *output)
 {
     char text[JOB_URL_BYTES_MAX + 1];
-    const struct job_place *from = &output->place;
-    const char *pattern = from->path ? from->path : from->key ? from->key : from->url;
-    const char *stem = job->id ? job->id : "../a";
+    struct job_place place;
     struct error error = {0};
-    FUZZ_MUST(output->pack == JOB_FILES || (job_is_set(job) && from->path));
-    if (!job_is_set(job) || output->pack != JOB_FILES || !pattern ||
-        member_expand(text, sizeof text, pattern, stem, 1234567) < 0)
+    FUZZ_MUST(output->pack == JOB_FILES || (job_is_set(job) && output->place.path));
+    if (!job_is_set(job) || output->pack != JOB_FILES || !job_place_is_given(&output->place))
         return;
-    FUZZ_MUST(strstr(text, stem) || strstr(text, "1234567"));
-    const struct job_place place = {.path = from->path ? text : NULL,
-                                    .key = from->key ? text : NULL,
-                                    .url = from->url ? text : NULL};
-    enum status status = job_check_output(&place, NS, &error);
+    enum status status = member_output(&output->place, job->id ? job->id : "../a.png", false,
+                                       1234567, NS, text, &place, &error);
     FUZZ_MUST(ends_well(&error, status));
     FUZZ_MUST(status == STATUS_OK || status == STATUS_PATH_REFUSED);
     must_be_printable(error.text);
