@@ -1,6 +1,7 @@
 #include "codecs/tensor.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "codecs/codec_impl.h"
@@ -52,19 +53,15 @@ const char *tensor_dtype(const struct encoder_settings *settings)
 }
 
 /* numpy.lib.format, version 1.0: magic, version, length of the text in 16 bits, and the text, which
- * ends with a newline at a multiple of 64 bytes. */
-void tensor_write_header(const struct format *format, const struct encoder_settings *settings,
-                         uint32_t width, uint32_t height, uint32_t channels, uint8_t *to)
+ * ends with a newline at a multiple of 64 bytes. count: "N, ", or "". */
+static void write_npy_header(const struct encoder_settings *settings, const char *count,
+                             const uint32_t shape[3], uint8_t *to)
 {
     enum { prefix_bytes = 10, text_bytes = NPY_HEADER_BYTES - prefix_bytes };
     char text[text_bytes + 1];
-    uint32_t shape[3];
-    if (tensor_header_bytes(format) == 0)
-        return;
-    tensor_shape(settings, width, height, channels, shape);
     int length = snprintf(text, sizeof text,
-                          "{'descr': '%s', 'fortran_order': False, 'shape': (%u, %u, %u), }",
-                          types[settings->type].descr, shape[0], shape[1], shape[2]);
+                          "{'descr': '%s', 'fortran_order': False, 'shape': (%s%u, %u, %u), }",
+                          types[settings->type].descr, count, shape[0], shape[1], shape[2]);
     assert(length > 0 && length < text_bytes);
     memset(text + length, ' ', text_bytes - (size_t)length);
     text[text_bytes - 1] = '\n';
@@ -72,4 +69,22 @@ void tensor_write_header(const struct format *format, const struct encoder_setti
     to[8] = text_bytes;
     to[9] = 0;
     memcpy(to + prefix_bytes, text, text_bytes);
+}
+
+void tensor_write_header(const struct format *format, const struct encoder_settings *settings,
+                         uint32_t width, uint32_t height, uint32_t channels, uint8_t *to)
+{
+    uint32_t shape[3];
+    if (tensor_header_bytes(format) == 0)
+        return;
+    tensor_shape(settings, width, height, channels, shape);
+    write_npy_header(settings, "", shape, to);
+}
+
+void tensor_write_array_header(const struct encoder_settings *settings, uint64_t count,
+                               const uint32_t shape[3], uint8_t to[NPY_HEADER_BYTES])
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64 ", ", count);
+    write_npy_header(settings, text, shape, to);
 }

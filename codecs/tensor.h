@@ -19,6 +19,10 @@ size_t tensor_header_bytes(const struct format *format);
 /* Writes the header of a tensor made from an image of this size. to: tensor_header_bytes(). */
 void tensor_write_header(const struct format *format, const struct encoder_settings *settings,
                          uint32_t width, uint32_t height, uint32_t channels, uint8_t *to);
+/* Writes the header of an npy file that holds `count` tensors of this shape, one after the other.
+ */
+void tensor_write_array_header(const struct encoder_settings *settings, uint64_t count,
+                               const uint32_t shape[3], uint8_t to[NPY_HEADER_BYTES]);
 /* Sets the lengths of the axes, from the outermost to the innermost. */
 void tensor_shape(const struct encoder_settings *settings, uint32_t width, uint32_t height,
                   uint32_t channels, uint32_t shape[3]);

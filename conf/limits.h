@@ -189,6 +189,19 @@
  * most this size do not count: a batch of usual results. */
 #define CALL_SMALL_BYTES (64 * KIB)
 
+/* Jobs with many images that run at once: each reads its archive, or writes its tar, with one
+ * worker at a time. */
+#define SETS_MAX 64
+/* Images of such a job that have begun and whose predecessors have not all ended: as many as a
+ * device has of small images, or a slow one lets the others wait. */
+#define SET_WINDOW 2048
+/* Members of an archive: those of a tar of 100 GB of images. */
+#define SET_MEMBERS_MAX 10000000ull
+/* Bytes of the name of a member: as those of a path. */
+#define SET_NAME_BYTES_MAX JOB_PATH_BYTES_MAX
+/* Names of the members of one sample that a tar remembers, to refuse equal ones. */
+#define SET_SAMPLE_BYTES_MAX (64 * KIB)
+
 #define WORKERS_CEILING 1024
 #define STREAMS_CEILING 64
 /* Tasks that take at most this much memory on a device share batches: one stream runs them
@@ -279,8 +292,8 @@
  * Worker: segments or chunks kept while it reads a header, and the profile in them; the profile of
  * the input, while this is the header of an overlay; its write buffer; 8 MiB for a plan under
  * construction, an encoder, and a piece of a mapped output.
- * Job: struct job_run, plan and profile (asserted in daemon/pipeline/pipeline.c);
- * later its result, without texts. */
+ * Job: a slot with struct job_run, plan and profile (asserted in daemon/pipeline/pipeline.c), later
+ * its result, without texts. And as many slots for images of jobs with many images. */
 #define HEAP_BASE_BYTES (164 * MIB)
 /* Of each shard, if there are several: its part of the replies to FETCH, which together bring at
  * most as many jobs as JOB_TEXTS_BYTES allow; its connections; its part of snapshots. With several
@@ -288,7 +301,12 @@
  * (queue/lease/group.h). */
 #define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
-#define HEAP_JOB_BYTES    (40 * KIB)
+#define HEAP_SLOT_BYTES   (40 * KIB)
+#define HEAP_JOB_BYTES    (2 * HEAP_SLOT_BYTES)
+/* A job with many images, of which each worker has at most one: the reader of an archive and the
+ * directory of a zip, a writer for each output, the ring of its images, and the parts of its
+ * result; or the names of a folder. */
+#define HEAP_SET_BYTES (24 * MIB)
 /* The codec process of a worker while it reads a header and gives the metadata to the daemon.
  * Memory for its other tasks is reserved by admission. */
 #define CODEC_PROCESS_BYTES                                                                        \
@@ -297,9 +315,9 @@
 #define CODEC_HEAP_IDLE_BYTES                                                                      \
     (CODEC_HEAP_KEPT_BYTES + CODEC_PROBE_BYTES + AVIF_KEPT_BYTES_MAX + AVIF_METADATA_BYTES_MAX)
 #ifdef GPUIMGD_AVIF
-#define WORKER_BYTES (HEAP_WORKER_BYTES + CODEC_PROCESS_BYTES)
+#define WORKER_BYTES (HEAP_WORKER_BYTES + HEAP_SET_BYTES + CODEC_PROCESS_BYTES)
 #else
-#define WORKER_BYTES HEAP_WORKER_BYTES
+#define WORKER_BYTES (HEAP_WORKER_BYTES + HEAP_SET_BYTES)
 #endif
 
 /* Connections to metrics_listen: a few scrapers, probes and open pages. */

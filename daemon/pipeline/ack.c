@@ -1,18 +1,22 @@
 #include "daemon/pipeline/ack.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/counting.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/release.h"
+#include "daemon/pipeline/set_image.h"
+#include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/uploads.h"
-#include "daemon/telemetry/tags.h"
 #include "queue/job/result.h"
 
 /* "cpu", or the job's device. */
@@ -80,12 +84,42 @@ static void fill_rest(const struct job_run *run, struct result *result)
     result->ms.upload = run->timing.upload_ms;
 }
 
+/* Of a job with many images. */
+static void fill_set(const struct job_run *run, struct result *result, struct result_images *images,
+                     struct result_output *outputs)
+{
+    struct image_set *set = run->set;
+    *images = image_set_result(set);
+    result->images = images;
+    result->input_bytes = set->source.archive_bytes;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct set_total *total = &set->totals[i];
+        const struct job_output *output = &run->job.outputs[i];
+        outputs[i] = (struct result_output){.place = &output->place,
+                                            .images = total->images,
+                                            .bytes = total->bytes,
+                                            .array = output->pack == JOB_ARRAY};
+        if (total->images == 0 || !total->format)
+            continue;
+        outputs[i].format = total->format->name;
+        outputs[i].encoder = total->encoder == CODEC_ON_HOST
+                                 ? "cpu"
+                                 : engine_name(run->pipeline->parts.engine, set->device);
+        if (output->pack != JOB_ARRAY)
+            continue;
+        outputs[i].dtype = tensor_dtype(&output->encoder);
+        outputs[i].count = total->images;
+        memcpy(outputs[i].shape, set->packs[i].shape, sizeof outputs[i].shape);
+    }
+}
+
 /* Returns malloc'd JSON, or NULL if memory is short. lease: on the loop, the job's; on a worker,
  * NULL. brief: read only members that no worker writes, because a worker still owns the job. */
 static char *message(const struct job_run *run, const struct lease *lease, const char *status,
                      const struct error *error, bool brief)
 {
     struct result_output outputs[JOB_OUTPUTS_MAX];
+    struct result_images images;
     struct result result = {
         .job = &run->job,
         .number = run->number,
@@ -102,10 +136,12 @@ static char *message(const struct job_run *run, const struct lease *lease, const
         result.text = lease_text(lease, &result.text_bytes);
     result.ms.queue = run->timing.queue_ms;
     result.ms.total = clock_ms(run->timing.fetched_ns, clock_now_ns());
-    if (!brief) {
+    result.outputs = outputs;
+    result.output_count = brief ? 0 : run->job.output_count;
+    if (!brief && run->set) {
+        fill_set(run, &result, &images, outputs);
+    } else if (!brief) {
         fill_outputs(run, error, outputs);
-        result.outputs = outputs;
-        result.output_count = run->job.output_count;
         fill_rest(run, &result);
     }
     return result_write(&result);
@@ -113,7 +149,8 @@ static char *message(const struct job_run *run, const struct lease *lease, const
 
 void ack_write_result(struct job_run *run)
 {
-    if (run->error.status == STATUS_OK && job_run_is_open(run) && !uploads_are_due(run))
+    if (run->error.status == STATUS_OK && job_run_is_open(run) && !run->is_image &&
+        !uploads_are_due(run))
         run->result = message(run, NULL, "done", NULL, false);
 }
 
@@ -126,70 +163,6 @@ static char *take_result(struct job_run *run, const char *status, const struct e
     if (is_written)
         run->result = NULL;
     return result;
-}
-
-static void add_image(struct metrics_codec *codec, enum codec_place where, uint64_t pixels)
-{
-    enum metrics_place place = where == CODEC_ON_HOST ? METRICS_HOST : METRICS_DEVICE;
-    codec->images[place]++;
-    codec->pixels[place] += pixels;
-}
-
-static void add_work(const struct job_run *run, struct metrics_job *job)
-{
-    const struct engine_task *task = &run->engine_task;
-    if (job->outcome == METRICS_DONE)
-        job->pixels = (uint64_t)run->info.width * run->info.height;
-    if (job->outcome == METRICS_DONE && run->timing.ms[STAGE_DECODE] >= 0)
-        add_image(&job->decoder, run->input.decoder, job->pixels);
-    job->declined = run->input.declined;
-    job->bytes_in = run->input.bytes;
-    job->queue_ms = run->timing.queue_ms;
-    job->ms[METRICS_READ] = run->timing.ms[STAGE_READ];
-    job->ms[METRICS_ADMIT] = run->timing.ms[STAGE_ADMIT];
-    job->ms[METRICS_DECODE] = run->timing.ms[STAGE_DECODE];
-    job->ms[METRICS_ENCODE] = run->timing.ms[STAGE_ENCODE];
-    if (task->plan && !task->plan->idle) {
-        job->ms[METRICS_H2D] = task->h2d_ms;
-        job->ms[METRICS_KERNEL] = task->kernel_ms;
-        job->ms[METRICS_D2H] = task->d2h_ms;
-    }
-    for (size_t i = 0; i < run->job.output_count; i++) {
-        const struct job_run_output *output = &run->outputs[i];
-        if (output->bytes > 0 && output->error.status == STATUS_OK) {
-            job->images++;
-            job->bytes_out += output->bytes;
-            add_image(&job->encoder, output->encoder, (uint64_t)output->width * output->height);
-        }
-    }
-}
-
-/* Unknown times are -1. brief: as message. */
-static void count(const struct job_run *run, const struct error *error,
-                  enum metrics_outcome outcome, bool brief)
-{
-    char input[LABEL_INPUT_BYTES_MAX + 1];
-    struct metrics_job job = {
-        .number = run->number,
-        .shard = run->shard,
-        .shards = run->shards,
-        .attempt = run->attempt,
-        .tag = run->job.tag,
-        .error = error,
-        .outcome = outcome,
-        .ms = {-1, -1, -1, -1, -1, -1, -1},
-        .queue_ms = -1,
-        .total_ms = clock_ms(run->timing.fetched_ns, clock_now_ns()),
-    };
-    if (error->status != STATUS_OK) {
-        size_t bytes;
-        const char *text = lease_text(run->lease, &bytes);
-        job.input = label_input(input, &run->job, text, bytes);
-    }
-    if (!brief)
-        add_work(run, &job);
-    metrics_count(run->pipeline->parts.totals, &job);
-    tags_count(run->pipeline->parts.tags, &job);
 }
 
 /* dead: Redis moved the job to the dead letters. */
@@ -295,6 +268,10 @@ static void note_length(const struct job_run *run)
 
 enum stage_result ack_enter(struct job_run *run)
 {
+    if (run->is_image) {
+        set_image_end(run);
+        return RESULT_WAIT;
+    }
     if (!is_answered(run)) {
         release_memory(run);
         if (run->lacks_room)
@@ -316,6 +293,12 @@ enum stage_result ack_enter(struct job_run *run)
 void ack_abandon(struct job_run *run, const struct error *error)
 {
     struct pipeline *pipeline = run->pipeline;
+    if (run->is_image) {
+        set_image_abandon(run, error);
+        return;
+    }
+    if (run->stage == STAGE_SET)
+        set_stage_abandon(run);
     if (run->outcome != OUTCOME_LOST)
         job_run_decide(run, OUTCOME_LOST);
     admission_abandon(run);
@@ -324,8 +307,8 @@ void ack_abandon(struct job_run *run, const struct error *error)
         job_input_end_key(run);
     run->lease->job = NULL;
     if (error) {
-        count(run, error,
-              error->status == STATUS_CANCELLED ? METRICS_CANCELLED : METRICS_FAILED, true);
+        counting_job(run, error,
+                     error->status == STATUS_CANCELLED ? METRICS_CANCELLED : METRICS_FAILED, true);
         bool answered = answer(run, error, true);
         (void)answered; /* else the job goes back to the queue */
     } else {
@@ -344,7 +327,7 @@ void ack_settled(void *context, struct lease *lease, bool stale, bool dead)
     if (lease->denied)
         error_set(&run->error, lease->denied->status, "%s", lease->denied->text);
     if (!stale && is_answered(run))
-        count(run, &run->error, outcome_of(run->error.status, dead), false);
+        counting_job(run, &run->error, outcome_of(run->error.status, dead), false);
     else
         pipeline->parts.totals->returned++;
     release_slot(run);

@@ -37,6 +37,14 @@ bool admission_is_short(struct admission *admission)
     return is_short;
 }
 
+bool admission_is_stuck(struct admission *admission)
+{
+    pthread_mutex_lock(&admission->lock);
+    bool is_stuck = admission->line > 0 && admission->holders == 0 && admission->lane_bytes > 0;
+    pthread_mutex_unlock(&admission->lock);
+    return is_stuck;
+}
+
 static struct admission *lock(const struct job_run *run)
 {
     struct admission *admission = &run->pipeline->admission;
@@ -114,7 +122,7 @@ static size_t results_need(const struct job_run *run)
         const struct job_run_output *output = &run->outputs[i];
         const struct job_output *wanted = &run->job.outputs[i];
         if (output->error.status != STATUS_OK || !output->format ||
-            !job_place_is_in_memory(&wanted->place))
+            (!job_place_is_in_memory(&wanted->place) && wanted->pack == JOB_FILES))
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         keys += codec_encoded_bytes(output->format, variant->width, variant->height,

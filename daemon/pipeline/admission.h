@@ -66,6 +66,9 @@ bool admission_try(struct job_run *run);
  * false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
 
+/* Whether the line waits for memory that no job will release: all of it is held by results. */
+bool admission_is_stuck(struct admission *admission);
+
 /* Sets *memory to what the first job of the line lacks: nothing if it waits only for other jobs to
  * end. */
 void admission_look(struct job_run *run, struct blocked_memory *memory);

@@ -6,6 +6,8 @@
 static bool asks(const struct job_run *run)
 {
     const struct job *job = &run->job;
+    if (run->is_image)
+        return false;
     return job->unique || job->not_before.seconds > 0 || job->expires.seconds > 0 ||
            (run->lease->may_be_cancelled && job->id);
 }

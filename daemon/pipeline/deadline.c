@@ -4,6 +4,7 @@
 #include "conf/log.h"
 #include "daemon/pipeline/ack.h"
 #include "daemon/pipeline/job_run.h"
+#include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 
@@ -111,6 +112,7 @@ void deadline_on_tick(uv_timer_t *timer)
     for (enum stage stage = STAGE_READ; stage < STAGE_ACK; stage++)
         each_run(run, &pipeline->stages[stage]) check_deadline(run, now);
     send_back_waiting(pipeline, now);
+    set_stage_send_back(pipeline, now);
     if (!is_usable(pipeline, now))
         pipeline->parts.failed(pipeline->parts.context, "too many workers hang");
     pipeline_wake(pipeline);
@@ -135,7 +137,7 @@ bool deadline_healthy(const struct pipeline *pipeline)
             if (is_overdue(run, now_ns, grace_s))
                 return false; /* uncovered: moment */
             runs |= is_under_way(run);
-            waited |= !run->input.reading && stage != STAGE_UPLOAD &&
+            waited |= !run->input.reading && stage < STAGE_UPLOAD &&
                       now_ns > clock_after_s(later(run->timing.entered_ns, moved_ns), grace_s);
         }
     }

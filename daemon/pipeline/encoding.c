@@ -63,11 +63,14 @@ static enum status write_tensor(struct job_run *run, size_t index, struct codec_
 {
     struct job_run_output *output = &run->outputs[index];
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    size_t header = tensor_header_bytes(output->format), left = header + variant->tensor_bytes;
+    bool is_part = run->job.outputs[index].pack == JOB_ARRAY; /* of an array with one header */
+    size_t header = is_part ? 0 : tensor_header_bytes(output->format);
+    size_t left = header + variant->tensor_bytes;
     uint8_t *file = plan_tensor(&run->plan, output->variant, run->reserved.memory.output) - header;
     static_assert(NPY_HEADER_BYTES <= BUFFER_ALIGN, "a header must have room before its tensor");
-    tensor_write_header(output->format, &run->job.outputs[index].encoder, variant->width,
-                        variant->height, variant->channels, file);
+    if (!is_part)
+        tensor_write_header(output->format, &run->job.outputs[index].encoder, variant->width,
+                            variant->height, variant->channels, file);
     for (sink->buffer = file; left > 0; sink->buffer += sink->capacity, left -= sink->capacity) {
         sink->capacity = left < TENSOR_PIECE_BYTES ? left : TENSOR_PIECE_BYTES;
         if (clock_now_ns() >= atomic_load(&run->timing.deadline_ns))
@@ -154,6 +157,13 @@ static void note_room(struct job_run *run, const struct path_sink *sink)
     }
 }
 
+/* The number of the output among all files of the job, for the name of its temporary file. The
+ * first ones are those of the job itself: its tars and arrays. */
+static size_t file_number(const struct job_run *run, size_t index)
+{
+    return run->is_image ? (run->image + 1) * JOB_OUTPUTS_MAX + index : index;
+}
+
 /* Returns the errno of a failed write that the disk may have caused, or 0. */
 static int encode_to_path(struct job_run *run, size_t index, struct worker_tools *tools)
 {
@@ -167,9 +177,9 @@ static int encode_to_path(struct job_run *run, size_t index, struct worker_tools
     struct files_making making = {run->bounds.sync, may_go_on, run};
     worker_close_later(tools, -1); /* frees what the job's previous output has replaced */
     disk_occupy(disk, sink.occupied);
-    enum status status = files_output_begin(run->pipeline->parts.files, &sink.file,
-                                            run->job.outputs[index].place.path, run->number,
-                                            run->fetch, index, &making, &output->error);
+    enum status status = files_output_begin(
+        run->pipeline->parts.files, &sink.file, run->job.outputs[index].place.path, run->number,
+        run->fetch, file_number(run, index), &making, &output->error);
     if (status == STATUS_OK)
         status = write_encoded(run, index, &sink.sink, tools);
     if (status == STATUS_OK)
@@ -319,7 +329,7 @@ static int encode_output(struct job_run *run, size_t index, struct worker_tools 
 
 /* After the outputs, if some could not be written. If the disk works, the job itself has
  * failed. */
-static void judge_disk(struct job_run *run, bool is_full, struct worker_tools *tools)
+void encoding_judge_disk(struct job_run *run, bool is_full, struct worker_tools *tools)
 {
     worker_close_later(tools, -1); /* the disk may lack just this room */
     run->lacks_room = disk_try(&run->pipeline->disk, is_full, tools->sink, &run->disk_error) ==
@@ -336,7 +346,7 @@ enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools)
         is_full |= disk_is_full(reason);
     }
     if (suspects_disk)
-        judge_disk(run, is_full, tools);
+        encoding_judge_disk(run, is_full, tools);
     measure_results(run);
     job_outputs_judge(run);
     return RESULT_NEXT;

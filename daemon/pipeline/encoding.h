@@ -8,3 +8,6 @@
 #include "daemon/pipeline/job_run.h"
 
 enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools);
+/* After outputs that could not be written, perhaps because of the disk: finds out whether the disk
+ * works. If it does, the job itself has failed. Sets run->disk_error and run->lacks_room. */
+void encoding_judge_disk(struct job_run *run, bool is_full, struct worker_tools *tools);

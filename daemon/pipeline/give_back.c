@@ -29,7 +29,7 @@ void give_back_files(struct pipeline *pipeline)
 
 void give_back_all(struct pipeline *pipeline)
 {
-    give_back(pipeline, STAGE_UPLOAD, false, true);
+    give_back(pipeline, STAGE_SET, false, true);
 }
 
 void give_back_waiting(struct pipeline *pipeline)

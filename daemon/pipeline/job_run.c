@@ -31,23 +31,24 @@ bool job_run_may_decide(enum outcome from, enum outcome to)
     return outcomes[from] >> to & 1;
 }
 
-static struct list *list_of(struct pipeline *pipeline, enum stage stage, enum owner owner)
+static struct list *list_of(struct job_run *run, enum stage stage, enum owner owner)
 {
+    struct pipeline *pipeline = run->pipeline;
     if (owner == OWNER_NONE)
-        return &pipeline->free;
+        return run->is_image ? &pipeline->free_images : &pipeline->free;
     return owner == OWNER_ZOMBIE ? &pipeline->zombies : &pipeline->stages[stage];
 }
 
 void job_run_move(struct job_run *run, enum stage stage, enum owner owner)
 {
     assert(job_run_may_move(run->stage, run->owner, stage, owner));
-    struct list *from = list_of(run->pipeline, run->stage, run->owner);
-    struct list *to = list_of(run->pipeline, stage, owner);
+    struct list *from = list_of(run, run->stage, run->owner);
+    struct list *to = list_of(run, stage, owner);
     if (from != to) {
         list_remove(from, &run->node);
         rank_push(to, &run->node, JOB_RUN_RANK);
         atomic_fetch_add(&run->pipeline->inflight,
-                         (from == &run->pipeline->free) - (to == &run->pipeline->free));
+                         (run->owner == OWNER_NONE) - (owner == OWNER_NONE));
     }
     if (run->stage != stage)
         atomic_store(&run->at, stage);
@@ -167,7 +168,8 @@ bool job_run_lacks_disk(const struct job_run *run)
 
 const char *job_run_label(const struct job_run *run, char label[LABEL_BYTES])
 {
-    size_t bytes;
-    const char *text = lease_text(run->lease, &bytes);
-    return label_job(label, lease_name(run->lease), &run->job, text, bytes);
+    size_t bytes = 0;
+    const char *text = run->lease ? lease_text(run->lease, &bytes) : NULL;
+    const struct job_name name = {run->number, run->shard, run->shards};
+    return label_job(label, name, &run->job, text, bytes);
 }

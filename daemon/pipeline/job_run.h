@@ -38,7 +38,7 @@
 #define CLOCK_STANDS UINT64_MAX /* a deadline_ns: the clock of timeout_s is stopped */
 
 enum owner {
-    OWNER_NONE,   /* a free slot, on the pipeline's list `free` */
+    OWNER_NONE,   /* a free slot, on the pipeline's list `free` or `free_images` */
     OWNER_LOOP,   /* on the list of its stage; it may wait for a reply of Redis or for memory */
     OWNER_WORKER, /* worker_task or engine_task is submitted; the job stays on the list of its
                      stage */
@@ -88,7 +88,7 @@ enum stage_result {
     MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK))                                                         \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
     /* A worker can carry a job through several stages; it returns at the last one. */             \
-    JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT),                                                  \
+    JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT) | JOB_RUN_AT(SET),                                \
                    JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))   \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
     JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU),                                                  \
@@ -97,7 +97,8 @@ enum stage_result {
     JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ),                               \
                    JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                                           \
     JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(UPLOAD), JOB_RUN_AT(ENCODE))                           \
-    MOVE(UPLOAD, LOOP, LOOP, JOB_RUN_AT(ACK))                                                      \
+    MOVE(UPLOAD, LOOP, LOOP, JOB_RUN_AT(SET) | JOB_RUN_AT(ACK))                                    \
+    JOB_RUN_WORKED(MOVE, SET, 0, JOB_RUN_AT(SET))                                                  \
     /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
 
@@ -227,15 +228,23 @@ struct job_run_timing {
     double ms[STAGE_COUNT];  /* working time; for ADMIT, waiting time; -1: not reached */
 };
 
+struct image_set;
+struct set_item;
+
 struct job_run {
     struct list_node node; /* in the list of its state */
     struct pipeline *pipeline;
-    struct lease *lease;         /* NULL for a zombie */
+    struct lease *lease;         /* NULL for a zombie and for an image of a set */
     struct queue *queue;         /* this and the next: copied from the lease, because a zombie's
                                     worker outlives it */
     uint64_t number, fetch;
     uint32_t shard, shards, attempt;
     bool alone;
+    bool is_image;         /* of a set: set_image.h */
+    struct image_set *set; /* of a job with many images, from READ on, and of each image */
+    struct set_item *item; /* of an image, until it has ended or is a zombie */
+    uint64_t image;        /* the index of the image */
+    char *image_name;      /* of an image that is a file or a member: job.input.path; malloc'd */
     enum stage stage;
     enum owner owner;
     _Atomic enum outcome outcome;

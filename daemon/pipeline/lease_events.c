@@ -81,9 +81,6 @@ static bool parse(struct job_run *run, const struct lease *lease)
         run->timing.queue_ms = waited > 0 ? waited * 1e3 : 0;
     }
     planning_check(run);
-    if (job_is_set(&run->job))
-        error_set(&run->error, STATUS_UNSUPPORTED_FORMAT,
-                  "this version of gpuimgd does not run jobs with inputs");
     return true;
 }
 

@@ -168,6 +168,16 @@ void line_leave(struct job_run *run)
     run->wait.turn = TURN_IN_ORDER;
 }
 
+bool line_is_stuck(struct pipeline *pipeline)
+{
+    if (!list_empty(&pipeline->stages[STAGE_ADMIT]) && admission_is_stuck(&pipeline->admission))
+        return true;
+    each_run (run, &pipeline->stages[STAGE_READ])
+        if (run->wait.turn == TURN_REFUSED && is_waiting(run))
+            return !room_will_come(run);
+    return false;
+}
+
 uint32_t line_length(struct pipeline *pipeline)
 {
     bool is_short = admission_is_short(&pipeline->admission);

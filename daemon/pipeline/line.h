@@ -33,6 +33,8 @@ void line_rejoin(struct job_run *run);
 void line_recall(struct pipeline *pipeline);
 /* The job leaves its stage: its turn ends. Its part in admission.h does not change. */
 void line_leave(struct job_run *run);
+/* Whether the first job that waits for memory waits for nothing that other jobs will release. */
+bool line_is_stuck(struct pipeline *pipeline);
 /* Jobs that wait for memory. */
 uint32_t line_length(struct pipeline *pipeline);
 /* Sets *memory to what the first waiting job lacks, if one waits for memory. */

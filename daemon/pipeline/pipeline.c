@@ -18,6 +18,7 @@
 #include "daemon/pipeline/lease_events.h"
 #include "daemon/pipeline/line.h"
 #include "daemon/pipeline/release.h"
+#include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/spine.h"
 #include "daemon/pipeline/state.h"
 #include "gpu/colour/conversion.h"
@@ -34,10 +35,10 @@
 
 #define QUEUE_BYTES (2 * KIB) /* of the queue: a lease and a read */
 static_assert(sizeof(struct job_run) + PLAN_KEPT_BYTES + METADATA_KEPT_BYTES + QUEUE_BYTES <=
-                  HEAP_JOB_BYTES,
-              "a waiting job must fit into HEAP_JOB_BYTES");
+                  HEAP_SLOT_BYTES,
+              "a waiting job must fit into HEAP_SLOT_BYTES");
 static_assert(sizeof(struct job_run) + (JOB_OUTPUTS_MAX + 1) * (2 * ERROR_TEXT_MAX + 256) <=
-                  HEAP_JOB_BYTES,
+                  HEAP_SLOT_BYTES,
               "a job whose result waits, with an error for each output, must fit, too");
 
 /* The number of jobs that the workers finish in INFLIGHT_AHEAD_MS. */
@@ -72,6 +73,8 @@ static void offer_places(struct pipeline *pipeline)
                        ? (JOB_TEXTS_BYTES - pipeline->text_bytes) / JOB_TEXT_BYTES_MAX : 0;
     size_t all = pipeline->free.length, free = all > kept ? all - kept : 0;
     size_t slots = !open ? 0 : all < texts ? all : texts;
+    if (pipeline->sets.length > pipeline->sets_active) /* other daemons may have turns for them */
+        slots = slots < pipeline->sets_max ? slots : pipeline->sets_max;
     size_t places = free < slots ? free : slots;
     group_set_places(pipeline->group, (uint32_t)places, (uint32_t)(slots - places), open);
 }
@@ -94,6 +97,7 @@ static void pump(struct pipeline *pipeline)
     if (disk_changed && pipeline->disk.failed)
         give_back_files(pipeline);
     line_pump(pipeline);
+    set_stage_pump(pipeline);
     if (pipeline_inflight(pipeline) == 0)
         pipeline->job_ms = -1; /* the next jobs may be others */
     offer_places(pipeline);
@@ -194,7 +198,9 @@ void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
             oldest = run->timing.fetched_ns < oldest ? run->timing.fetched_ns : oldest;
         }
     }
-    snapshot->in_flight = pipeline_inflight(pipeline);
+    snapshot->in_flight = pipeline_inflight(pipeline) -
+                          (uint32_t)(pipeline->image_slots - pipeline->free_images.length);
+    set_stage_look(pipeline, snapshot);
     snapshot->waiting = line_length(pipeline);
     line_look(pipeline, &snapshot->lack);
     snapshot->abandoned = (uint32_t)pipeline->zombies.length;
@@ -251,34 +257,43 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uint64_t spare = options->shards > 1 ? options->inflight : 0;
     uint64_t slots = options->inflight + parts->ahead_max + spare;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
-    struct job_run *runs = calloc(slots, sizeof *runs);
+    struct job_run *runs = calloc(slots, sizeof *runs), *images = calloc(slots, sizeof *images);
     struct pool *file_pool =
         pool_create("files", options->host_bytes / HOST_FILES_PART + HOST_FILES_SPARE,
                     POOL_SEGMENT_BYTES, &pool_backend_pages);
     struct overlays *overlays =
         file_pool ? overlays_create(file_pool, pool_usage(file_pool).budget / OVERLAYS_IDLE_PART)
                   : NULL;
-    if (!pipeline || !runs || !overlays) { /* uncovered: memory */
+    if (!pipeline || !runs || !images || !overlays) { /* uncovered: memory */
         overlays_destroy(overlays);
         pool_destroy(file_pool);
         free(runs);
+        free(images);
         free(pipeline);
         return NULL;
     }
     pipeline->parts = *parts;
     pipeline->resume = spine_resume;
+    pipeline->begin = spine_begin;
     pipeline->runs = runs;
+    pipeline->images = images;
+    pipeline->image_slots = slots;
+    pipeline->sets_max = options->workers < SETS_MAX ? (uint32_t)options->workers : SETS_MAX;
     pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;
     pipeline->overlays = overlays;
     pipeline->job_ms = -1;
     pipeline->inputs_open_max = inputs_open_max();
     list_init(&pipeline->free);
+    list_init(&pipeline->free_images);
+    list_init(&pipeline->sets);
     list_init(&pipeline->zombies);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         list_init(&pipeline->stages[stage]);
-    for (uint64_t i = 0; i < slots; i++)
+    for (uint64_t i = 0; i < slots; i++) {
         list_push(&pipeline->free, &runs[i].node);
+        list_push(&pipeline->free_images, &images[i].node);
+    }
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, deadline_on_tick, TICK_MS, TICK_MS);
@@ -316,5 +331,6 @@ void pipeline_destroy(struct pipeline *pipeline)
     dispatch_close(&pipeline->dispatch);
     colour_cache_limit(0);
     free(pipeline->runs);
+    free(pipeline->images);
     free(pipeline);
 }

@@ -235,7 +235,20 @@ void planning_check(struct job_run *run)
     job_overlays_begin(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         check_output(run, i);
+    if (job_is_set(&run->job)) /* no image could be whole */
+        job_outputs_judge(run);
     job_outputs_fail_if_all_failed(run);
+}
+
+void planning_check_image(struct job_run *run)
+{
+    check_input(run);
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        struct error *error = &run->outputs[i].error;
+        if (error->status == STATUS_OK && check_is_not_input(run, i, error) == STATUS_OK)
+            check_url(run, i, error);
+    }
+    job_outputs_judge(run);
 }
 
 /* ---- with the input's header ---------------------------------------------------------------- */
@@ -246,7 +259,7 @@ static const struct format *output_format(const struct job_output *output,
                                           const struct image_info *info)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    if (!job_place_is_given(&output->place))
+    if (!job_place_is_given(&output->place) && output->pack == JOB_FILES)
         return NULL;
     if (output->format)
         return format_by_name(output->format);
@@ -287,6 +300,11 @@ static void set_defaults(struct job_output *output, const struct format *format)
     for (unsigned i = 0; i < PARAMETER_COUNT; i++)
         if (!(output->given & 1u << i))
             *encoder_setting(&output->encoder, i) = format_default(format, i);
+}
+
+void planning_set_defaults(struct job_output *output)
+{
+    set_defaults(output, output_format(output, NULL));
 }
 
 /* Fills a target for each output without an error; returns their number. */

@@ -15,6 +15,7 @@
 #include "daemon/pipeline/planning.h"
 #include "daemon/pipeline/release.h"
 #include "daemon/pipeline/route.h"
+#include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/state.h"
 
 /* Whether the file pool can ever hold the input, plus one byte for files_read_input. A device that
@@ -185,6 +186,12 @@ static void read_and_plan(struct job_run *run, struct worker_tools *tools)
     drop_large(run);
 }
 
+/* Whether the input is a member of an archive, which is read only once. */
+static bool is_member(const struct job_run *run)
+{
+    return run->is_image && run->image_name && !run->input.is_open;
+}
+
 /* An overlay, or the plan, failed for lack of room: the job must read again. */
 static void give_up_read(struct job_run *run, enum lack lack)
 {
@@ -192,7 +199,8 @@ static void give_up_read(struct job_run *run, enum lack lack)
     run->wait.lack = lack;
     release_plan(run);
     route_end(run);
-    pool_give(run->pipeline->file_pool, &run->input.file);
+    if (!is_member(run))
+        pool_give(run->pipeline->file_pool, &run->input.file);
 }
 
 enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
@@ -207,6 +215,8 @@ enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
                                   .lend = admission_lend,
                                   .end_loan = admission_end_loan,
                                   .admission = &pipeline->admission};
+    if (job_is_set(&run->job))
+        return set_stage_read(run);
     run->wait.lack = LACKS_NOTHING;
     job_overlays_use(run, &maker); /* for the plan; no effect on a job without overlays */
     if (run->input.step == READ_OVERLAY)

@@ -11,7 +11,8 @@
 /* Whether the input must be read from Redis or downloaded. */
 static bool is_input_missing(const struct job_run *run)
 {
-    return job_place_is_in_memory(&run->job.input) && !run->input.loaded && !run->input.file.memory;
+    return job_place_is_in_memory(&run->job.input) && !run->input.loaded &&
+           !run->input.file.memory && run->error.status == STATUS_OK;
 }
 
 /* Whether others wait until the job has read a key, or downloaded: it holds overlays, or was
@@ -119,6 +120,8 @@ void reads_leave(struct job_run *run)
 
 static enum read_step next_step(struct job_run *run)
 {
+    if (job_is_set(&run->job)) /* its images have the overlays */
+        return is_input_missing(run) ? READ_INPUT : READ_PLAN;
     if (job_overlays_next_key(run) || run->overlays.loaded)
         return READ_OVERLAY;
     return is_input_missing(run) ? READ_INPUT : READ_PLAN;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
@@ -49,9 +50,16 @@ void release_job(struct job_run *run)
     free(run->repeat);
     run->repeat = NULL;
     image_info_clear(&run->info);
-    for (size_t i = 0; i < run->job.output_count; i++)
+    if (run->set && !run->is_image)
+        image_set_adopt(run->set, run);
+    for (size_t i = 0; i < run->job.output_count && !run->is_image; i++)
         op_list_free(run->outputs[i].ops);
     job_clear(&run->job);
+    free(run->image_name);
+    run->image_name = NULL;
+    if (run->set)
+        image_set_unref(run->set);
+    run->set = NULL;
     run->pipeline->text_bytes -= run->text_bytes;
 }
 

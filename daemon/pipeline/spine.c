@@ -19,6 +19,7 @@
 #include "daemon/pipeline/reading.h"
 #include "daemon/pipeline/reads.h"
 #include "daemon/pipeline/release.h"
+#include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
@@ -52,10 +53,21 @@ static const struct stage_row table[STAGE_COUNT] = {
                    .next = STAGE_ENCODE},
     [STAGE_ENCODE] = {.run = encoding_run, .priority = 3, .next = STAGE_UPLOAD},
     [STAGE_UPLOAD] = {.enter = uploads_enter, .leave = uploads_leave, .next = STAGE_ACK},
+    [STAGE_SET] = {.enter = set_stage_enter,
+                   .run = set_stage_run,
+                   .leave = set_stage_leave,
+                   .priority = 3,
+                   .next = STAGE_ACK},
     [STAGE_ACK] = {.enter = ack_enter},
 };
 
 /* ---- on the loop ---------------------------------------------------------------------------- */
+
+/* Whether the job waits for its images from now on, or its image for the tar or array. */
+static bool joins_set(const struct job_run *run)
+{
+    return run->set && run->stage == (run->is_image ? STAGE_UPLOAD : STAGE_READ);
+}
 
 /* If an output has failed, the job still uploads the others. */
 static enum stage choose(const struct job_run *run, enum stage_result result)
@@ -63,7 +75,9 @@ static enum stage choose(const struct job_run *run, enum stage_result result)
     bool has_failed = run->error.status != STATUS_OK && run->stage != STAGE_ENCODE;
     if (result == RESULT_END || has_failed || !job_run_is_open(run))
         return STAGE_ACK;
-    return result == RESULT_AGAIN ? STAGE_READ : table[run->stage].next;
+    if (result == RESULT_AGAIN)
+        return STAGE_READ;
+    return joins_set(run) ? STAGE_SET : table[run->stage].next;
 }
 
 /* A job may enter its own stage again (RESULT_AGAIN in READ). It then keeps its place in the
@@ -167,8 +181,10 @@ void spine_done(struct worker_task *task)
     if (!run->input.loaded)
         job_input_end_key(run);
     stage_return(run);
+    if (run->stage == STAGE_SET)
+        set_stage_returned(run);
     enum stage_result result = judge(run);
-    if (result == RESULT_WAIT)
+    if (result == RESULT_WAIT && run->stage == STAGE_READ)
         line_rejoin(run);
     spine_resume(run, result);
 }
@@ -229,7 +245,7 @@ static bool carry_on(struct job_run *run)
 {
     enum stage stage = atomic_load(&run->at);
     if (run->error.status != STATUS_OK || stage == STAGE_ENCODE || !job_run_is_open(run) ||
-        atomic_load(&run->pipeline->failed))
+        (run->set && !run->is_image) || atomic_load(&run->pipeline->failed))
         return false;
     if (stage == STAGE_READ)
         return carry_through_admission(run);

@@ -21,7 +21,13 @@
 struct pipeline {
     struct pipeline_parts parts;
     void (*resume)(struct job_run *run, enum stage_result result); /* spine_resume */
+    void (*begin)(struct job_run *run, enum outcome outcome);      /* spine_begin */
     struct group *group; /* NULL before the start and after the end */
+    struct job_run *images; /* slots of images of sets: as many as `runs` */
+    size_t image_slots;
+    struct list free_images;
+    struct list sets; /* of struct image_set, from STAGE_SET until their images have ended */
+    uint32_t sets_active, sets_max;
     uint32_t spare;      /* slots for those that a slow shard holds: queue/lease/group.h */
     struct pool *file_pool; /* input files and overlays: plain pages, half of host_bytes */
     struct overlays *overlays; /* in file_pool */

@@ -27,7 +27,7 @@ void trace_hooks_begin(struct job_run *run)
     run->trace.number = run->number;
     run->trace.shard = run->shard;
     run->trace.shards = run->shards;
-    run->trace.attempt = run->lease->attempt;
+    run->trace.attempt = run->attempt;
     run->trace.begin_ns = run->timing.fetched_ns;
 }
 
@@ -56,6 +56,8 @@ void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
     enum stage stage = atomic_load(&run->at);
+    if (stage == STAGE_SET)
+        return; /* its images have slices of their own */
     if (stage == STAGE_GPU) {
         begin_ns = run->engine_task.started_ns;
         end_ns = begin_ns + (uint64_t)(run->engine_task.kernel_ms * NS_PER_MS + 0.5);

@@ -83,15 +83,8 @@ static void add_codec(struct metrics_codec *total, const struct metrics_codec *c
     }
 }
 
-void metrics_count(struct metrics_totals *totals, const struct metrics_job *job)
+static void add_work(struct metrics_totals *totals, const struct metrics_job *job)
 {
-    if (job->error && job->error->status != STATUS_OK)
-        note_error(totals, job);
-    if (job->outcome == METRICS_RETRIED) {
-        totals->retried++;
-        return;
-    }
-    totals->jobs[job->outcome]++;
     totals->images += job->images;
     totals->pixels += job->pixels;
     totals->input_bytes += job->bytes_in;
@@ -101,6 +94,23 @@ void metrics_count(struct metrics_totals *totals, const struct metrics_job *job)
     totals->declined += job->declined;
     for (size_t i = 0; i < METRICS_TIMES; i++)
         add_ms(&totals->times[i], job->ms[i]);
+}
+
+void metrics_count_image(struct metrics_totals *totals, const struct metrics_job *image)
+{
+    add_work(totals, image);
+}
+
+void metrics_count(struct metrics_totals *totals, const struct metrics_job *job)
+{
+    if (job->error && job->error->status != STATUS_OK)
+        note_error(totals, job);
+    if (job->outcome == METRICS_RETRIED) {
+        totals->retried++;
+        return;
+    }
+    totals->jobs[job->outcome]++;
+    add_work(totals, job);
     add_ms(&totals->job, job->total_ms);
     add_ms(&totals->queued, job->queue_ms);
     totals->fine[fine_bucket(job->total_ms)]++;

@@ -112,6 +112,8 @@ struct metrics_totals {
 };
 
 void metrics_count(struct metrics_totals *totals, const struct metrics_job *job);
+/* Counts what an image of a job with many images adds, but not the job. */
+void metrics_count_image(struct metrics_totals *totals, const struct metrics_job *image);
 /* The number of jobs that have ended, with any outcome. */
 uint64_t metrics_jobs(const struct metrics_totals *totals);
 /* Sets *jobs to the number of jobs that have passed a stage, and *ms to the sum of their times in

@@ -42,6 +42,16 @@ struct snapshot_shard {
     uint64_t length, delayed, dead_listed, results, leases, unacknowledged;
 };
 
+/* A job with many images that runs. */
+#define SNAPSHOT_SETS_MAX 16
+struct snapshot_set {
+    uint64_t number;
+    uint32_t shard;
+    char id[JOB_ID_BYTES_MAX + 1]; /* or "" */
+    uint64_t images, failed;       /* that have ended, with the failed ones; and these */
+    double fraction;               /* of the input that was read, 0 to 1 */
+};
+
 /* metrics.def describes most members: they are the sources of metrics. */
 struct snapshot {
     uint64_t generation;  /* the number of this snapshot: 1, 2, ... */
@@ -92,6 +102,9 @@ struct snapshot {
     uint64_t gpu_check_runs, gpu_check_failures; /* each check of each device counts */
     double process_cpu_s, resident_bytes;
     uint32_t open_files;
+
+    uint32_t set_count;
+    struct snapshot_set sets[SNAPSHOT_SETS_MAX]; /* the oldest ones */
 
     uint32_t shard_count;
     /* The history does not copy the unused shards and the last member. */

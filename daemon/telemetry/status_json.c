@@ -118,6 +118,27 @@ static void add_redis(struct writer *w, const struct snapshot *s)
     writer_close(w, '}');
 }
 
+/* The jobs with many images that run. */
+static void add_sets(struct writer *w, const struct snapshot *s)
+{
+    if (s->set_count == 0)
+        return;
+    writer_open(w, "sets", '[');
+    for (uint32_t i = 0; i < s->set_count; i++) {
+        const struct snapshot_set *set = &s->sets[i];
+        writer_open(w, NULL, '{');
+        writer_number(w, "job", set->number);
+        if (s->shard_count > 1)
+            writer_number(w, "shard", set->shard);
+        writer_text(w, "id", *set->id ? set->id : NULL);
+        writer_number(w, "images", set->images);
+        writer_number(w, "failed", set->failed);
+        writer_decimal(w, "fraction", set->fraction, 4);
+        writer_close(w, '}');
+    }
+    writer_close(w, ']');
+}
+
 static void add_jobs(struct writer *w, const struct snapshot *s)
 {
     const struct metrics_totals *totals = &s->totals;
@@ -379,6 +400,7 @@ char *status_json_heartbeat(const struct snapshot *s, const char *state)
         add_stage(w, s, stage);
     writer_close(w, '}');
     add_devices(w, s);
+    add_sets(w, s);
     writer_close(w, '}');
     return writer_finish(w);
 }

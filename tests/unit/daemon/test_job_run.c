@@ -14,7 +14,7 @@
 #include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
-#define LEGAL_MOVES     38
+#define LEGAL_MOVES     45
 #define LEGAL_DECISIONS 16
 
 struct state {
@@ -27,7 +27,7 @@ struct state {
 static bool is_carried_out_by_worker(enum stage stage)
 {
     return stage == STAGE_READ || stage == STAGE_DECODE || stage == STAGE_GPU ||
-           stage == STAGE_ENCODE;
+           stage == STAGE_ENCODE || stage == STAGE_SET;
 }
 
 static bool exists(struct state state)
@@ -45,7 +45,8 @@ static bool exists(struct state state)
 /* A worker may carry a job on through later stages. */
 static bool may_return_to_loop(struct state from, enum stage to)
 {
-    return from.owner != OWNER_ZOMBIE && from.stage <= to && is_carried_out_by_worker(to);
+    return from.owner != OWNER_ZOMBIE && from.stage <= to && is_carried_out_by_worker(to) &&
+           (to != STAGE_SET || from.stage == STAGE_SET);
 }
 
 static bool is_legal(struct state from, struct state to)
@@ -64,7 +65,8 @@ static bool is_legal(struct state from, struct state to)
         return to.owner == OWNER_NONE;
     if (to.owner == OWNER_LOOP) /* to the next stage, to the end, or back after a decline */
         return to.stage == from.stage + 1 || to.stage == STAGE_ACK ||
-               (from.stage == STAGE_GPU && to.stage == STAGE_READ);
+               (from.stage == STAGE_GPU && to.stage == STAGE_READ) ||
+               (from.stage == STAGE_READ && to.stage == STAGE_SET); /* many images */
     return to.owner == OWNER_WORKER && same;
 }
 

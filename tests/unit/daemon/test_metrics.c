@@ -378,28 +378,29 @@ TEST(the_heartbeat_has_its_keys)
     metrics_count(&s->totals, &job);
     char *json = status_json_heartbeat(s, "blocked");
     assert_string_equal(
-        json, "{\"version\":\"" GPUIMGD_VERSION "\",\"up_s\":2.000,\"lease_s\":30.000,"
-              "\"state\":\"blocked\","
-              "\"blocked\":{\"by\":\"pinned\",\"for_s\":6.0,\"wanted\":300,\"free\":200,"
-              "\"limit\":1000,\"why\":\"a <job> waits\","
-              "\"advice\":\"Raise pinned_bytes if this lasts.\"},"
-              "\"engine\":\"cpu\",\"workers\":3,"
-              "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,"
-              "\"jobs_s\":1234.568,\"pixels_s\":5000000000,\"queue\":17,"
-              "\"queue_oldest_s\":12.5,\"jobs\":2,"
-              "\"done\":1,\"failed\":1,\"dead\":0,\"retried\":0,\"images\":2,\"pixels\":200,"
-              "\"bytes_in\":20,\"bytes_out\":40,"
-              "\"decoded\":{\"host\":{\"images\":0,\"pixels\":0},"
-              "\"device\":{\"images\":2,\"pixels\":200}},"
-              "\"encoded\":{\"host\":{\"images\":2,\"pixels\":100},"
-              "\"device\":{\"images\":0,\"pixels\":0}},\"declined\":1,"
-              "\"stages\":{\"ask\":{\"now\":0},"
-              "\"read\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"admit\":{\"now\":0},"
-              "\"decode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},"
-              "\"gpu\":{\"now\":5,\"jobs\":1,\"ms\":3.500},"
-              "\"encode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"upload\":{\"now\":3},"
-              "\"ack\":{\"now\":1}},"
-              "\"devices\":[]}");
+        json,
+        "{\"version\":\"" GPUIMGD_VERSION "\",\"up_s\":2.000,\"lease_s\":30.000,"
+        "\"state\":\"blocked\","
+        "\"blocked\":{\"by\":\"pinned\",\"for_s\":6.0,\"wanted\":300,\"free\":200,"
+        "\"limit\":1000,\"why\":\"a <job> waits\","
+        "\"advice\":\"Raise pinned_bytes if this lasts.\"},"
+        "\"engine\":\"cpu\",\"workers\":3,"
+        "\"streams\":0,\"streams_busy\":0,\"in_flight\":0,\"oldest_s\":0.0,"
+        "\"jobs_s\":1234.568,\"pixels_s\":5000000000,\"queue\":17,"
+        "\"queue_oldest_s\":12.5,\"jobs\":2,"
+        "\"done\":1,\"failed\":1,\"dead\":0,\"retried\":0,\"images\":2,\"pixels\":200,"
+        "\"bytes_in\":20,\"bytes_out\":40,"
+        "\"decoded\":{\"host\":{\"images\":0,\"pixels\":0},"
+        "\"device\":{\"images\":2,\"pixels\":200}},"
+        "\"encoded\":{\"host\":{\"images\":2,\"pixels\":100},"
+        "\"device\":{\"images\":0,\"pixels\":0}},\"declined\":1,"
+        "\"stages\":{\"ask\":{\"now\":0},"
+        "\"read\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"admit\":{\"now\":0},"
+        "\"decode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},"
+        "\"gpu\":{\"now\":5,\"jobs\":1,\"ms\":3.500},"
+        "\"encode\":{\"now\":0,\"jobs\":2,\"ms\":4.000},\"upload\":{\"now\":3},\"set\":{\"now\":0},"
+        "\"ack\":{\"now\":1}},"
+        "\"devices\":[]}");
     free(json);
     s->streams = 4;
     s->device_count = 1;

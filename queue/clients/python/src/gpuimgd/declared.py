@@ -56,12 +56,12 @@ class ErrorCode(str, enum.Enum):
     IMAGE_TOO_LARGE = "image_too_large"
     # gpuimgd cannot read the input's format
     UNSUPPORTED_FORMAT = "unsupported_format"
-    # the archive is broken, encrypted, of another kind, or beyond a limit
-    BAD_ARCHIVE = "bad_archive"
     # the image is truncated or corrupt
     DECODE_FAILED = "decode_failed"
     # decoding exceeds a limit on scans, chunks, time or memory
     DECODE_LIMIT = "decode_limit"
+    # the archive is broken, encrypted, of another kind, or beyond a limit
+    BAD_ARCHIVE = "bad_archive"
     # the result cannot be encoded
     ENCODE_FAILED = "encode_failed"
     # this output could not be written, but other outputs can be
@@ -103,9 +103,9 @@ _RETRYABLE: Dict[str, bool] = {
     "input_too_large": False,
     "image_too_large": False,
     "unsupported_format": False,
-    "bad_archive": False,
     "decode_failed": False,
     "decode_limit": False,
+    "bad_archive": False,
     "encode_failed": False,
     "write_failed": True,
     "over_budget": False,

@@ -1,0 +1,172 @@
+/* folder.c - see folder.h. */
+/* uncovered file: disk (tests/coverage/reasons.txt) */
+#include "daemon/files/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/files/files_impl.h"
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+struct listing {
+    struct files_names *names;
+    size_t bytes, room, places; /* of names->text, and of names->offsets */
+};
+
+static bool grow(struct listing *listing, size_t length)
+{
+    struct files_names *names = listing->names;
+    if (listing->bytes + length > listing->room) {
+        size_t room = 2 * listing->room + length;
+        char *text = realloc(names->text, room);
+        if (!text)
+            return false;
+        names->text = text;
+        listing->room = room;
+    }
+    if (names->count == listing->places) {
+        size_t places = 2 * listing->places + 64;
+        size_t *offsets = realloc(names->offsets, places * sizeof *offsets);
+        if (!offsets)
+            return false;
+        names->offsets = offsets;
+        listing->places = places;
+    }
+    return true;
+}
+
+static bool add(struct listing *listing, const char *name)
+{
+    size_t length = strlen(name) + 1;
+    if (!grow(listing, length))
+        return false;
+    memcpy(listing->names->text + listing->bytes, name, length);
+    listing->names->offsets[listing->names->count++] = listing->bytes;
+    listing->bytes += length;
+    return true;
+}
+
+static bool is_regular(DIR *folder, const struct dirent *entry)
+{
+    struct stat info;
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type == DT_REG;
+    return fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(info.st_mode);
+}
+
+static int compare(const void *a, const void *b, void *text)
+{
+    return strcmp((char *)text + *(const size_t *)a, (char *)text + *(const size_t *)b);
+}
+
+static DIR *open_folder(const struct files *files, const char *path, struct error *error)
+{
+    int fd = files_open_beneath(files->input_root, path, O_RDONLY | O_DIRECTORY);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (folder)
+        return folder;
+    int reason = errno;
+    if (fd >= 0) /* uncovered: memory */
+        close(fd);
+    if (reason == ENOENT)
+        error_set(error, STATUS_INPUT_MISSING, "the folder \"%.200s\" does not exist", path);
+    else if (reason == ELOOP || reason == EXDEV || reason == ENOTDIR || reason == ENAMETOOLONG)
+        error_set(error, STATUS_PATH_REFUSED, "the path \"%.200s\" is not a folder below the root",
+                  path);
+    else
+        error_set(error, STATUS_INPUT_UNREADABLE,
+                  "the folder \"%.200s\" cannot be opened: %s; "
+                  "the daemon runs as user %s",
+                  path, strerror(reason), files->user);
+    return NULL;
+}
+
+enum status files_list(const struct files *files, const char *path, files_wants *wants,
+                       const void *context, size_t count_max, size_t bytes_max,
+                       struct files_names *names, struct error *error)
+{
+    struct listing listing = {.names = names};
+    struct dirent *entry;
+    *names = (struct files_names){0};
+    DIR *folder = open_folder(files, path, error);
+    while (folder && error->status == STATUS_OK && (errno = 0, entry = readdir(folder)) != NULL) {
+        if (!wants(context, entry->d_name) || !is_regular(folder, entry))
+            continue;
+        if (names->count == count_max || listing.bytes > bytes_max)
+            error_set(error, STATUS_INPUT_TOO_LARGE,
+                      "the folder \"%.200s\" has more than %zu "
+                      "files that match, or names of more than %zu bytes; use narrower patterns",
+                      path, count_max, bytes_max);
+        else if (!add(&listing, entry->d_name))
+            error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the names in \"%.200s\"", path);
+    }
+    if (folder && error->status == STATUS_OK && errno != 0)
+        error_set(error, STATUS_INPUT_UNREADABLE, "the folder \"%.200s\" cannot be read: %s", path,
+                  strerror(errno));
+    if (folder)
+        closedir(folder);
+    if (error->status == STATUS_OK && names->count > 0)
+        qsort_r(names->offsets, names->count, sizeof *names->offsets, compare, names->text);
+    return error->status;
+}
+
+void files_names_clear(struct files_names *names)
+{
+    free(names->text);
+    free(names->offsets);
+    *names = (struct files_names){0};
+}
+
+/* ---- files without a name ------------------------------------------------------------------- */
+
+/* For file systems without O_TMPFILE (NFS, some overlays). */
+static int create_and_unlink(int folder)
+{
+    static _Atomic unsigned counter;
+    char name[64];
+    snprintf(name, sizeof name, "spool.%ld.%u" TEMPORARY_SUFFIX, (long)getpid(), counter++);
+    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        unlinkat(folder, name, 0);
+    return fd;
+}
+
+static enum status spool_error(struct error *error)
+{
+    return error_set(error, STATUS_WRITE_FAILED,
+                     "a file in " TEMPORARY_FOLDER " for a job with many images cannot be written: "
+                     "%s",
+                     strerror(errno));
+}
+
+int files_spool_open(const struct files *files, struct error *error)
+{
+    int fd = openat(files->temporary, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
+        fd = create_and_unlink(files->temporary);
+    if (fd < 0)
+        spool_error(error);
+    return fd;
+}
+
+enum status files_spool_write(int fd, const uint8_t *bytes, size_t length, struct error *error)
+{
+    while (length > 0) {
+        ssize_t count = write(fd, bytes, length);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return spool_error(error);
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,167 @@
+#include "daemon/pipeline/image_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/overlays/overlays.h"
+#include "daemon/pipeline/set_spill.h"
+#include "daemon/pipeline/state.h"
+#include "gpu/plan/op_list.h"
+#include "queue/job/result.h"
+
+/* Bounds of a result, which Redis keeps and clients parse. */
+#define ERRORS_MAX       100
+#define VALUES_MAX       4096
+#define VALUES_BYTES_MAX (1 * MIB)
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct image_set *image_set_create(struct job_run *run)
+{
+    struct pipeline *pipeline = run->pipeline;
+    struct image_set *set = calloc(1, sizeof *set);
+    if (!set)
+        return NULL;
+    set->pipeline = pipeline;
+    set->owner = run;
+    set->references = 1;
+    set->spill = -1;
+    bool has_tars = false;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        set->has_packs |= run->job.outputs[i].pack != JOB_FILES;
+        has_tars |= run->job.outputs[i].pack == JOB_TAR;
+    }
+    set->source = (struct set_source){.job = &run->job,
+                                      .files = pipeline->parts.files,
+                                      .overlays = pipeline->overlays,
+                                      .copies = has_tars,
+                                      .bytes_max = run->bounds.input_bytes_max,
+                                      .fd = -1};
+    return set;
+}
+
+void image_set_clear_item(struct image_set *set, struct set_item *item)
+{
+    free(item->source.name);
+    item->source.name = NULL;
+    free(item->values);
+    item->values = NULL;
+    item->value_count = 0;
+    item->is_spilled = false;
+    if (item->source.block.memory)
+        pool_give(set->pipeline->file_pool, &item->source.block);
+}
+
+static void destroy(struct image_set *set)
+{
+    for (size_t i = 0; set->items && i < SET_WINDOW; i++)
+        image_set_clear_item(set, &set->items[i]);
+    for (size_t i = 0; set->packs && i < JOB_OUTPUTS_MAX; i++)
+        set_pack_end(&set->packs[i]);
+    set_source_close(&set->source);
+    set_spill_close(set);
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
+        op_list_free(set->ops[i]);
+    job_clear(&set->job);
+    free(set->items);
+    free(set->packs);
+    free(set->errors);
+    free(set->values);
+    free(set);
+}
+
+void image_set_unref(struct image_set *set)
+{
+    if (--set->references == 0)
+        destroy(set);
+}
+
+void image_set_adopt(struct image_set *set, struct job_run *run)
+{
+    set->owner = NULL;
+    set->source.job = &set->job;
+    set->job = run->job;
+    memset(&run->job, 0, sizeof run->job);
+    for (size_t i = 0; i < set->job.output_count; i++) {
+        set->ops[i] = run->outputs[i].ops;
+        run->outputs[i].ops = NULL;
+    }
+}
+
+/* ---- the result ----------------------------------------------------------------------------- */
+
+/* Appends an element, which it frees, to the text of an array without its last bracket. false: no
+ * memory; the text is as before. */
+static bool append(char **array, size_t *bytes, char first, char *element)
+{
+    size_t length = element ? strlen(element) : 0;
+    char *grown = element ? realloc(*array, *bytes + length + 3) : NULL;
+    if (grown) {
+        grown[*bytes] = *bytes == 0 ? first : ',';
+        memcpy(grown + *bytes + 1, element, length + 1);
+        *array = grown;
+        *bytes += length + 1;
+    }
+    free(element);
+    return grown != NULL;
+}
+
+void image_set_note_error(struct image_set *set, uint64_t image, const char *name,
+                          const struct error *error)
+{
+    set->failed++;
+    if (set->first_error.status == STATUS_OK)
+        set->first_error = *error;
+    if (set->error_count < ERRORS_MAX &&
+        append(&set->errors, &set->errors_bytes, '[', result_image_error(image, name, error)))
+        set->error_count++;
+    else
+        set->errors_omitted++;
+}
+
+/* The elements of an item begin with a comma, which image_set_take_values leaves out. */
+void image_set_note_values(struct image_set *set, struct set_item *item, size_t output,
+                           const cJSON *values)
+{
+    size_t bytes = item->values ? strlen(item->values) : 0;
+    if (append(&item->values, &bytes, ',', result_image_values(item->image, output, values)))
+        item->value_count++;
+    else /* uncovered: memory */
+        set->values_omitted++;
+}
+
+void image_set_take_values(struct image_set *set, struct set_item *item)
+{
+    if (!item->values)
+        return;
+    if (set->value_count + item->value_count <= VALUES_MAX &&
+        set->values_bytes < VALUES_BYTES_MAX &&
+        append(&set->values, &set->values_bytes, '[', strdup(item->values + 1)))
+        set->value_count += item->value_count;
+    else
+        set->values_omitted += item->value_count;
+}
+
+/* append has left room for the bracket. */
+static const char *closed(char *array, size_t bytes)
+{
+    if (array)
+        memcpy(array + bytes, "]", 2);
+    return array;
+}
+
+struct result_images image_set_result(struct image_set *set)
+{
+    return (struct result_images){
+        .count = set->done + set->failed,
+        .done = set->done,
+        .failed = set->failed,
+        .copied = set->copied,
+        .pixels = set->pixels,
+        .errors = closed(set->errors, set->errors_bytes),
+        .values = closed(set->values, set->values_bytes),
+        .errors_omitted = set->errors_omitted,
+        .values_omitted = set->values_omitted,
+        .archive_format = set_source_format(&set->source),
+    };
+}

@@ -1,0 +1,246 @@
+#include "daemon/pipeline/set_image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/clock.h"
+#include "conf/log.h"
+#include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/counting.h"
+#include "daemon/pipeline/image_set.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/job_overlays.h"
+#include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/release.h"
+#include "daemon/pipeline/set_stage.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
+#include "daemon/pipeline/trace_hooks.h"
+#include "queue/job/member_name.h"
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+/* Of the lease, without the lease. */
+static void take_lease(struct job_run *run, const struct job_run *owner)
+{
+    run->queue = owner->queue;
+    run->number = owner->number;
+    run->shard = owner->shard;
+    run->shards = owner->shards;
+    run->fetch = owner->fetch;
+    run->attempt = owner->attempt;
+    run->alone = owner->alone;
+}
+
+static void take_times(struct job_run *run, const struct job_run *owner)
+{
+    run->timing.fetched_ns = clock_now_ns();
+    run->timing.deadline_ns = CLOCK_STANDS;
+    run->timing.left_ns = (uint64_t)(owner->job.timeout_s * NS_PER_S);
+    run->timing.waits_until_ns = UINT64_MAX; /* the job may wait, not an image of it */
+    run->timing.queue_ms = -1;
+    for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
+        run->timing.ms[stage] = -1;
+}
+
+/* Without strings: those that an image reads belong to the set. */
+static void take_job(struct job_run *run, const struct job_run *owner)
+{
+    const struct job *from = &owner->job;
+    memset(&run->job, 0, offsetof(struct job, outputs));
+    memcpy(run->job.background, from->background, sizeof from->background);
+    run->job.listed = from->listed;
+    run->job.orient = from->orient;
+    run->job.timeout_s = from->timeout_s;
+    run->job.output_count = from->output_count;
+    memcpy(run->job.outputs, from->outputs, from->output_count * sizeof *from->outputs);
+    memset(run->outputs, 0, from->output_count * sizeof *run->outputs);
+    for (size_t i = 0; i < from->output_count; i++)
+        run->outputs[i].ops = owner->outputs[i].ops;
+    job_overlays_begin(run);
+    run->overlays.count = owner->overlays.count;
+    run->overlays.key_count = owner->overlays.key_count;
+}
+
+static bool has_template(const struct job_output *output)
+{
+    return output->pack == JOB_FILES && job_place_is_given(&output->place);
+}
+
+/* An output that is added to a tar or an array: it is in memory until then. */
+static void name_part(struct job_output *output)
+{
+    if (output->pack == JOB_ARRAY && !output->format)
+        output->format = format_of_path(output->place.path)->name;
+    output->place = (struct job_place){0};
+}
+
+/* Fills in the templates with the image's name. All texts are in one block, job.texts. */
+static void name_outputs(struct job_run *run, const char *name)
+{
+    struct job_place place;
+    bool is_url = run->job.input.url != NULL;
+    size_t used = 0, count = 0;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        count += has_template(&run->job.outputs[i]);
+    char *texts = count > 0 ? malloc(count * (JOB_URL_BYTES_MAX + 1)) : NULL;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        struct job_output *output = &run->job.outputs[i];
+        if (!has_template(output)) {
+            name_part(output);
+            continue;
+        }
+        if (!texts) { /* uncovered: memory */
+            error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the names of an image");
+            return;
+        }
+        if (member_output(&output->place, name, is_url, run->image, run->bounds.ns, texts + used,
+                          &place, &run->outputs[i].error) != STATUS_OK)
+            continue;
+        output->place = place;
+        used += strlen(texts + used) + 1;
+    }
+    run->job.texts = texts;
+}
+
+static void name_image(struct job_run *run, struct set_item *item)
+{
+    char url[JOB_URL_BYTES_MAX + 1];
+    struct source_image *source = &item->source;
+    if (source->place)
+        run->job.input = *source->place;
+    else
+        run->job.input.path = source->name;
+    run->image_name = source->name; /* of the run: a zombie outlives its item */
+    const char *name =
+        source->place ? member_of_place(source->place, run->bounds.ns, url) : source->name;
+    item->source.name = NULL;
+    name_outputs(run, name);
+}
+
+static struct job_run *take_slot(struct pipeline *pipeline)
+{
+    struct list_node *node = list_first(&pipeline->free_images);
+    if (!node)
+        return NULL;
+    struct job_run *run = container_of(node, struct job_run, node);
+    job_run_reset(run, pipeline);
+    run->is_image = true;
+    return run;
+}
+
+bool set_image_begin(struct image_set *set, struct set_item *item)
+{
+    const struct job_run *owner = set->owner;
+    struct job_run *run = take_slot(set->pipeline);
+    if (!run)
+        return false;
+    run->set = set;
+    run->item = item;
+    run->image = item->image;
+    item->run = run;
+    item->state = ITEM_RUNS;
+    set->references++;
+    set->running++;
+    run->worker_task.run = owner->worker_task.run;
+    run->worker_task.done = owner->worker_task.done;
+    run->worker_task.rank = ranks_next(&set->pipeline->ranks, owner->worker_task.rank.priority);
+    take_lease(run, owner);
+    take_times(run, owner);
+    run->bounds = owner->bounds;
+    run->bounds.codec.caller = &run->bounds.caller;
+    take_job(run, owner);
+    trace_hooks_begin(run);
+    run->input.file = item->source.block;
+    run->input.bytes = item->source.bytes;
+    item->source.block = (struct pool_block){0};
+    run->error = item->source.error;
+    name_image(run, item);
+    if (run->error.status == STATUS_OK)
+        planning_check_image(run);
+    set->pipeline->begin(run, OUTCOME_OPEN);
+    return true;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct job_run *run, char url[JOB_URL_BYTES_MAX + 1])
+{
+    return job_place_name(&run->job.input, url);
+}
+
+/* An error that a later attempt may not have ends the job, which is then retried as a whole. On its
+ * last attempt it counts as any other error. */
+static void note_failure(struct image_set *set, const struct job_run *run,
+                         const struct error *error)
+{
+    char url[JOB_URL_BYTES_MAX + 1];
+    bool is_retried =
+        status_retryable(error->status) && set->owner && !queue_last_attempt(set->owner->lease);
+    if (is_retried || (set->owner && set->owner->job.fails_on_error))
+        set->error = set->error.status == STATUS_OK ? *error : set->error;
+    image_set_note_error(set, run->item->image, name_of(run, url), error);
+}
+
+static void note_success(struct image_set *set, const struct job_run *run)
+{
+    set->done++;
+    set->device = run->reserved.device;
+    set->pixels += (uint64_t)run->info.width * run->info.height;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        if (run->outputs[i].values)
+            image_set_note_values(set, run->item, i, run->outputs[i].values);
+        struct set_total *total = &set->totals[i];
+        total->format = run->outputs[i].format;
+        total->encoder = run->outputs[i].encoder;
+        total->images += run->outputs[i].bytes > 0;
+        total->bytes += run->outputs[i].bytes;
+    }
+}
+
+static void leave_set(struct job_run *run, enum set_item_state state)
+{
+    struct image_set *set = run->set;
+    run->item->run = NULL;
+    run->item->state = state;
+    set->running--;
+    pipeline_wake(run->pipeline);
+}
+
+void set_image_end(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    bool returns = run->outcome == OUTCOME_RETURNED,
+         ends = run->outcome != OUTCOME_LOST && !returns;
+    if (returns) {
+        set->must_return = true;
+        set->lacks_room |= run->lacks_room;
+    } else if (ends && run->error.status != STATUS_OK) {
+        note_failure(set, run, &run->error);
+    } else if (ends) {
+        note_success(set, run);
+    }
+    if (ends)
+        counting_image(run);
+    if (job_run_is_open(run))
+        job_run_decide(run, OUTCOME_ANSWERED);
+    leave_set(run, ITEM_ENDED);
+    release_slot(run);
+}
+
+void set_image_abandon(struct job_run *run, const struct error *error)
+{
+    struct image_set *set = run->set;
+    if (run->outcome != OUTCOME_LOST)
+        job_run_decide(run, OUTCOME_LOST);
+    admission_abandon(run);
+    stage_make_zombie(run);
+    if (atomic_load(&run->at) > STAGE_READ)
+        job_input_end_key(run);
+    if (error)
+        note_failure(set, run, error);
+    else
+        set->must_return = true;
+    leave_set(run, ITEM_ENDED);
+}

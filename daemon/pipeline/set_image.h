@@ -1,0 +1,19 @@
+/*
+ * set_image.h - the run of one image of a set (image_set.h): a struct job_run without a lease.
+ *
+ * Loop only.
+ */
+#pragma once
+
+#include "daemon/pipeline/job_run.h"
+
+struct image_set;
+struct set_item;
+
+/* Begins the run of the item, which is ITEM_READ. false: there is no free slot. */
+bool set_image_begin(struct image_set *set, struct set_item *item);
+/* STAGE_ACK of the run: tells the set how the image has ended, and frees the slot. */
+void set_image_end(struct job_run *run);
+/* The worker of the image hangs, or the daemon gives all jobs back: the run becomes a zombie.
+ * error: NULL: the job returns to the queue. */
+void set_image_abandon(struct job_run *run, const struct error *error);

@@ -1,0 +1,291 @@
+#include "daemon/pipeline/set_stage.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "conf/clock.h"
+#include "conf/log.h"
+#include "conf/text.h"
+#include "daemon/pipeline/image_set.h"
+#include "daemon/pipeline/job_input.h"
+#include "daemon/pipeline/line.h"
+#include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/set_image.h"
+#include "daemon/pipeline/set_spill.h"
+#include "daemon/pipeline/set_work.h"
+#include "daemon/pipeline/stage.h"
+#include "daemon/pipeline/state.h"
+
+/* ---- the ring ------------------------------------------------------------------------------- */
+
+/* Images that the set may have begun: its share of the slots. */
+static uint64_t share(const struct image_set *set)
+{
+    const struct pipeline *pipeline = set->pipeline;
+    uint64_t slots = pipeline->image_slots / pipeline->sets_active;
+    return slots > 0 ? slots : 1;
+}
+
+/* An image that is in its tar or array, or that these have refused, ends. */
+static void end_packed(struct image_set *set, struct set_item *item)
+{
+    struct job_run *run = item->run;
+    if (!run) {
+        set->copied++;
+        atomic_store(&item->state, ITEM_ENDED);
+        return;
+    }
+    if (item->source.error.status != STATUS_OK)
+        run->error = item->source.error;
+    pipeline_resume(run, RESULT_NEXT);
+}
+
+/* Frees the oldest items that have ended. */
+static void retire(struct image_set *set)
+{
+    for (; set->first < set->begun; set->first++) {
+        struct set_item *item = image_set_item(set, set->first);
+        if (atomic_load(&item->state) == ITEM_PACKED)
+            end_packed(set, item);
+        if (atomic_load(&item->state) != ITEM_ENDED)
+            return;
+        image_set_take_values(set, item);
+        image_set_clear_item(set, item);
+        atomic_store(&item->state, ITEM_FREE);
+    }
+}
+
+/* Gives the next places or names of a source that needs no worker. */
+static void read_quickly(struct image_set *set)
+{
+    while (set->is_opened && set_source_is_quick(&set->source) && set_work_can_read(set))
+        set_work_read_one(set, &set->error);
+}
+
+static void begin_images(struct image_set *set)
+{
+    uint64_t most = share(set);
+    read_quickly(set);
+    for (; set->begun < set->read; set->begun++) {
+        struct set_item *item = image_set_item(set, set->begun);
+        if (atomic_load(&item->state) == ITEM_READ &&
+            (set->running >= most || !set_image_begin(set, item)))
+            return;
+        read_quickly(set);
+    }
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static void activate(struct pipeline *pipeline)
+{
+    list_each (node, &pipeline->sets) {
+        struct image_set *set = container_of(node, struct image_set, node);
+        if (pipeline->sets_active == pipeline->sets_max)
+            return;
+        if (set->is_active || !set->owner)
+            continue;
+        set->is_active = true;
+        pipeline->sets_active++;
+    }
+}
+
+/* Whether the job can end now, and how. The set has no worker. */
+static enum stage_result judge(struct image_set *set)
+{
+    struct job_run *owner = set->owner;
+    bool is_read = set->step == SOURCE_END && set->begun == set->read;
+    if (set->must_return) {
+        owner->lacks_room = set->lacks_room;
+        return RESULT_RETURN;
+    }
+    if (set->error.status != STATUS_OK) {
+        owner->error = set->error;
+        return RESULT_END;
+    }
+    if (!is_read || set->first < set->read)
+        return RESULT_WAIT;
+    if (set->done == 0 && set->failed > 0) {
+        owner->error = set->first_error;
+        return RESULT_END;
+    }
+    set->is_finishing = set->has_packs && !set->is_placed;
+    return set->is_finishing ? RESULT_RUN : RESULT_NEXT;
+}
+
+static void run_worker(struct image_set *set)
+{
+    struct job_run *owner = set->owner;
+    owner->timing.left_ns = (uint64_t)(owner->job.timeout_s * NS_PER_S);
+    set->files_given = set->pipeline->files_given;
+    pipeline_resume(owner, RESULT_RUN);
+}
+
+static void move_on(struct image_set *set)
+{
+    if (set_source_is_quick(&set->source))
+        set->fraction = set_source_fraction(&set->source);
+    retire(set);
+    begin_images(set);
+    retire(set); /* those that failed at once */
+    enum stage_result result = judge(set);
+    if (result == RESULT_RUN ||
+        (result == RESULT_WAIT && (set->must_spill || set_work_is_due(set))))
+        run_worker(set);
+    else if (result != RESULT_WAIT)
+        pipeline_resume(set->owner, result);
+}
+
+/* The job has left: ends the images that no worker runs. The others end when it returns them. */
+static void end_images(struct image_set *set)
+{
+    for (uint64_t i = set->first; i < set->begun; i++) {
+        struct job_run *run = image_set_item(set, i)->run;
+        if (run && stage_withdraw(run))
+            pipeline_resume(run, RESULT_END);
+    }
+}
+
+void set_stage_pump(struct pipeline *pipeline)
+{
+    if (list_empty(&pipeline->sets))
+        return;
+    activate(pipeline);
+    bool is_stuck = line_is_stuck(pipeline);
+    list_each_safe (node, after, &pipeline->sets) {
+        struct image_set *set = container_of(node, struct image_set, node);
+        if (!set->owner || !set->is_active || set->owner->owner != OWNER_LOOP)
+            continue;
+        set->must_spill = is_stuck && set_spill_helps(set);
+        move_on(set);
+    }
+    list_each_safe (node, after, &pipeline->sets) {
+        struct image_set *set = container_of(node, struct image_set, node);
+        if (set->owner || set->has_zombie)
+            continue;
+        if (!set->is_ending)
+            end_images(set);
+        set->is_ending = true;
+        if (set->running == 0) {
+            list_remove(&pipeline->sets, &set->node);
+            image_set_unref(set);
+        }
+    }
+}
+
+/* ---- the stage ------------------------------------------------------------------------------ */
+
+/* An image whose outputs are for a tar or an array waits until they are there. */
+static enum stage_result enter_image(struct job_run *run)
+{
+    job_input_release(run); /* a worker that carried the image has kept it */
+    job_input_close(run);
+    if (!run->set->has_packs)
+        return RESULT_NEXT;
+    job_run_stop_clock(run);
+    atomic_store(&run->item->state, ITEM_DONE);
+    return RESULT_WAIT;
+}
+
+enum stage_result set_stage_enter(struct job_run *run)
+{
+    pipeline_wake(run->pipeline);
+    if (run->is_image)
+        return enter_image(run);
+    run->set->references++;
+    list_push(&run->pipeline->sets, &run->set->node);
+    return RESULT_WAIT;
+}
+
+/* Its images end without a result, and none of them renames a file any more. */
+static void part_from(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    for (uint64_t i = set->first; i < set->begun; i++) {
+        struct job_run *image = image_set_item(set, i)->run;
+        if (image && job_run_is_open(image))
+            job_run_decide(image, OUTCOME_LOST);
+    }
+    run->pipeline->sets_active -= set->is_active;
+    set->is_active = false;
+    set->owner = NULL;
+    pipeline_wake(run->pipeline);
+}
+
+void set_stage_leave(struct job_run *run)
+{
+    if (!run->is_image)
+        part_from(run);
+}
+
+void set_stage_abandon(struct job_run *run)
+{
+    run->set->has_zombie = true;
+    part_from(run);
+}
+
+void set_stage_returned(struct job_run *run)
+{
+    job_run_stop_clock(run);
+    if (run->is_image)
+        return;
+    run->set->fraction = set_source_fraction(&run->set->source);
+    pipeline_wake(run->pipeline);
+}
+
+void set_stage_send_back(struct pipeline *pipeline, uint64_t now_ns)
+{
+    char label[LABEL_BYTES];
+    for (struct list_node *node = pipeline->sets.head.prev; node != &pipeline->sets.head;
+         node = node->prev) {
+        struct image_set *set = container_of(node, struct image_set, node);
+        struct job_run *run = set->owner;
+        if (!run || set->is_active || now_ns < run->timing.waits_until_ns)
+            continue;
+        log_info("job %s goes back after it waited %.1f s for other jobs with many images",
+                 job_run_label(run, label), clock_ms(run->timing.fetched_ns, now_ns) / 1e3);
+        pipeline_resume(run, RESULT_RETURN);
+    }
+}
+
+void set_stage_look(struct pipeline *pipeline, struct snapshot *snapshot)
+{
+    snapshot->set_count = 0;
+    list_each (node, &pipeline->sets) {
+        const struct image_set *set = container_of(node, struct image_set, node);
+        if (!set->owner || !set->is_active || snapshot->set_count == SNAPSHOT_SETS_MAX)
+            continue;
+        struct snapshot_set *to = &snapshot->sets[snapshot->set_count++];
+        *to = (struct snapshot_set){.number = set->owner->number,
+                                    .shard = set->owner->shard,
+                                    .images = set->done + set->failed,
+                                    .failed = set->failed,
+                                    .fraction = set->fraction};
+        text_copy(to->id, sizeof to->id, set->owner->job.id ? set->owner->job.id : "");
+    }
+}
+
+/* ---- on a worker ---------------------------------------------------------------------------- */
+
+enum stage_result set_stage_read(struct job_run *run)
+{
+    run->set = image_set_create(run);
+    if (!run->set) { /* uncovered: memory */
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a job with many images");
+        return RESULT_NEXT;
+    }
+    if (run->input.loaded && set_source_spool(&run->set->source, run->input.loaded,
+                                              run->input.bytes, &run->error) == STATUS_OK) {
+        free(run->input.loaded); /* spine_done returns its budget, on the loop */
+        run->input.loaded = NULL;
+    }
+    return RESULT_NEXT;
+}
+
+enum stage_result set_stage_run(struct job_run *run, struct worker_tools *tools)
+{
+    set_work(run, tools);
+    if (run->error.status != STATUS_OK || run->set->is_placed)
+        return RESULT_NEXT;
+    return RESULT_WAIT;
+}

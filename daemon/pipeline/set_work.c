@@ -1,0 +1,244 @@
+#include "daemon/pipeline/set_work.h"
+
+#include <stdlib.h>
+
+#include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/encoding.h"
+#include "daemon/pipeline/image_set.h"
+#include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/set_spill.h"
+#include "daemon/pipeline/state.h"
+#include "queue/job/member_name.h"
+
+/* Images that are read before others have begun: enough for a worker's next step. */
+#define READ_AHEAD 64
+/* Bytes of members in one step, so that the first images begin soon. */
+#define STEP_BYTES (8 * MIB)
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+bool set_work_can_read(const struct image_set *set)
+{
+    return set->step != SOURCE_END && set->step != SOURCE_FAILED &&
+           set->error.status == STATUS_OK && set->read - set->first < SET_WINDOW &&
+           set->read - set->begun < READ_AHEAD;
+}
+
+void set_work_read_one(struct image_set *set, struct error *error)
+{
+    struct set_item *item = image_set_item(set, set->read);
+    set->step = set_source_next(&set->source, &item->source, error);
+    if (set->step != SOURCE_IMAGE && set->step != SOURCE_COPY)
+        return;
+    item->is_copy = set->step == SOURCE_COPY;
+    item->image = set->images;
+    set->images += !item->is_copy;
+    atomic_store(&item->state, item->is_copy ? ITEM_DONE : ITEM_READ);
+    set->read++;
+}
+
+static void read_members(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    for (size_t bytes = 0; bytes < STEP_BYTES && set_work_can_read(set);) {
+        uint64_t before = set->read;
+        set_work_read_one(set, &run->error);
+        if (set->read == before)
+            return;
+        bytes += image_set_item(set, before)->source.bytes;
+    }
+}
+
+/* ---- tars and arrays ------------------------------------------------------------------------ */
+
+/* spilled: NULL: the bytes are in memory. */
+static void put_image(struct job_run *run, size_t index, struct set_item *item,
+                      const uint8_t *spilled)
+{
+    struct set_pack *pack = &run->set->packs[index];
+    struct pack_image image = {.name = item->source.name,
+                               .is_copy = true,
+                               .modified_s = item->source.modified_s,
+                               .bytes = spilled ? spilled : item->source.block.memory,
+                               .length = item->source.bytes};
+    char url[JOB_URL_BYTES_MAX + 1];
+    if (!item->is_copy) {
+        const struct job_run *from = item->run;
+        const struct job_run_output *output = &from->outputs[index];
+        image.is_copy = false;
+        image.name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
+                                        : from->image_name;
+        image.suffix = output->format->suffixes[0];
+        image.bytes = spilled ? spilled + set_spill_offset(from, index) : output->value.value;
+        image.length = output->value.bytes;
+        image.width = output->width;
+        image.height = output->height;
+        image.channels = from->plan.variants[output->variant].channels;
+    }
+    enum status status = set_pack_put(pack, &image, &item->source.error, &run->error);
+    (void)status; /* it is in run->error */
+}
+
+/* Writes the images that are done, up to the first that is not. */
+static void pack_images(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    for (; set->packed < set->read; set->packed++) {
+        struct set_item *item = image_set_item(set, set->packed);
+        enum set_item_state state = atomic_load(&item->state);
+        if (state == ITEM_ENDED)
+            continue;
+        if (state != ITEM_DONE)
+            return;
+        const uint8_t *spilled = set_spill_map(set, item, &run->error);
+        for (size_t i = 0; i < run->job.output_count && run->error.status == STATUS_OK; i++)
+            if (run->job.outputs[i].pack != JOB_FILES)
+                put_image(run, i, item, spilled);
+        set_spill_unmap(set, item, spilled);
+        if (run->error.status != STATUS_OK || !job_run_is_open(run))
+            return;
+        atomic_store(&item->state, ITEM_PACKED);
+    }
+}
+
+struct placing {
+    const struct image_set *set;
+    size_t index; /* of the output */
+};
+
+/* Refuses to replace the archive that is read, or another output of the job. */
+static enum status may_replace(void *context, const struct files_identity *target,
+                               struct error *error)
+{
+    const struct placing *placing = context;
+    const struct image_set *set = placing->set;
+    const char *path = set->packs[placing->index].output->place.path;
+    if (files_same(target, &set->source.identity))
+        return error_set(error, STATUS_BAD_JOB,
+                         "the output \"%.100s\" is the file of the input; "
+                         "give it another name",
+                         path);
+    for (size_t i = 0; i < placing->index; i++)
+        if (set->packs[i].is_begun && files_same(target, &set->packs[i].file.identity))
+            return error_set(error, STATUS_BAD_JOB,
+                             "the output \"%.100s\" is the file of another "
+                             "output, \"%.100s\"; give it another name",
+                             path, set->packs[i].output->place.path);
+    return STATUS_OK;
+}
+
+static void place_packs(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (set->packs[i].is_begun &&
+            set_pack_finish(&set->packs[i], run->bounds.sync, &run->error) != STATUS_OK)
+            return;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        struct set_pack *pack = &set->packs[i];
+        struct placing placing = {set, i};
+        /* If the lease is lost, another daemon may write this output. */
+        if (!pack->is_begun || !job_run_is_open(run))
+            continue;
+        if (files_output_place(&pack->file, run->bounds.sync, may_replace, &placing, &run->error) !=
+            STATUS_OK)
+            return;
+        set->totals[i].images = pack->images;
+        set->totals[i].bytes = pack->bytes;
+    }
+    set->is_placed = true;
+}
+
+/* After a write of a tar or an array has failed. */
+static void look_at_disk(struct job_run *run, struct worker_tools *tools)
+{
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        struct set_pack *pack = &run->set->packs[i];
+        uint64_t room;
+        if (!pack->is_begun || !disk_may_be_why(pack->file.reason))
+            continue;
+        bool is_full = disk_is_full(pack->file.reason);
+        if (is_full && files_output_room(&pack->file, &room)) {
+            run->needed = pack->bytes;
+            run->room = room;
+        }
+        set_pack_end(pack); /* the disk may lack just this room */
+        encoding_judge_disk(run, is_full, tools);
+        return;
+    }
+}
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+static enum status may_go_on(void *context, struct error *error)
+{
+    struct job_run *run = context;
+    if (!job_run_is_open(run))
+        return error_set(error, STATUS_CANCELLED, "the job ended while folders were created");
+    return STATUS_OK;
+}
+
+static void begin_packs(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    struct files_making making = {run->bounds.sync, may_go_on, run};
+    for (size_t i = 0; i < run->job.output_count && run->error.status == STATUS_OK; i++) {
+        struct job_output *output = &run->job.outputs[i];
+        if (output->pack == JOB_FILES)
+            continue;
+        if (output->pack == JOB_ARRAY)
+            planning_set_defaults(output);
+        enum status status = set_pack_begin(&set->packs[i], output, run->pipeline->parts.files,
+                                            run->number, run->fetch, i, &making, &run->error);
+        (void)status; /* it is in run->error */
+    }
+}
+
+static void open_set(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    set->items = calloc(SET_WINDOW, sizeof *set->items);
+    set->packs = calloc(JOB_OUTPUTS_MAX, sizeof *set->packs);
+    if (!set->items || !set->packs)
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a job with many images");
+    else if (set_source_open(&set->source, &run->error) == STATUS_OK)
+        begin_packs(run);
+    set->is_opened = run->error.status == STATUS_OK;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+static bool has_room(const struct image_set *set)
+{
+    return set->step != SOURCE_WAITS || set->first == set->read ||
+           set->files_given != set->pipeline->files_given;
+}
+
+bool set_work_is_due(struct image_set *set)
+{
+    if (!set->is_opened)
+        return true;
+    if (!set_source_is_quick(&set->source) && set_work_can_read(set) && has_room(set))
+        return true;
+    if (!set->has_packs || set->packed == set->read)
+        return false;
+    enum set_item_state state = atomic_load(&image_set_item(set, set->packed)->state);
+    return state == ITEM_DONE;
+}
+
+void set_work(struct job_run *run, struct worker_tools *tools)
+{
+    struct image_set *set = run->set;
+    if (!set->is_opened)
+        open_set(run);
+    if (run->error.status == STATUS_OK && set->has_packs)
+        pack_images(run);
+    if (run->error.status == STATUS_OK && set->must_spill)
+        set_spill(run);
+    if (run->error.status == STATUS_OK && set->is_finishing)
+        place_packs(run);
+    else if (run->error.status == STATUS_OK && !set_source_is_quick(&set->source))
+        read_members(run);
+    if (run->error.status == STATUS_WRITE_FAILED)
+        look_at_disk(run, tools);
+}

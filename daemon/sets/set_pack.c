@@ -1,0 +1,194 @@
+#include "daemon/sets/set_pack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codecs/tensor.h"
+#include "queue/job/member_name.h"
+
+/* Of an array, whose images may be small. A tar has a buffer of its own. */
+#define PACK_BUFFER_BYTES TAR_BLOCK_BYTES
+
+/* ---- bytes of the file ---------------------------------------------------------------------- */
+
+static enum status flush(struct set_pack *pack, struct error *error)
+{
+    size_t bytes = pack->buffered;
+    pack->buffered = 0;
+    return bytes > 0 ? files_output_write(&pack->file, pack->buffer, bytes, error) : STATUS_OK;
+}
+
+static enum status append(void *context, const uint8_t *bytes, size_t length, struct error *error)
+{
+    struct set_pack *pack = context;
+    pack->bytes += length;
+    bool fits = pack->buffer && length <= PACK_BUFFER_BYTES - pack->buffered;
+    if (!fits && flush(pack, error) != STATUS_OK)
+        return error->status;
+    if (!pack->buffer || length >= PACK_BUFFER_BYTES)
+        return files_output_write(&pack->file, bytes, length, error);
+    memcpy(pack->buffer + pack->buffered, bytes, length);
+    pack->buffered += length;
+    return STATUS_OK;
+}
+
+static const struct format *array_format(const struct set_pack *pack)
+{
+    const struct job_output *output = pack->output;
+    return output->format ? format_by_name(output->format) : format_of_path(output->place.path);
+}
+
+static enum status begin_content(struct set_pack *pack, struct error *error)
+{
+    static const uint8_t zeros[NPY_HEADER_BYTES];
+    if (pack->output->pack == JOB_TAR) {
+        pack->tar = tar_writer_open(append, pack, error);
+        return error->status;
+    }
+    pack->buffer = malloc(PACK_BUFFER_BYTES);
+    if (!pack->buffer)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a buffer of \"%.200s\"",
+                         pack->output->place.path);
+    /* The count of images is known only at the end. */
+    return append(pack, zeros, tensor_header_bytes(array_format(pack)), error);
+}
+
+enum status set_pack_begin(struct set_pack *pack, const struct job_output *output,
+                           struct files *files, uint64_t job, uint64_t fetch, size_t index,
+                           const struct files_making *making, struct error *error)
+{
+    *pack = (struct set_pack){.output = output, .is_begun = true};
+    if (files_output_begin(files, &pack->file, output->place.path, job, fetch, index, making,
+                           error) != STATUS_OK)
+        return error->status;
+    return begin_content(pack, error);
+}
+
+/* ---- images --------------------------------------------------------------------------------- */
+
+/* The key of a WebDataset's sample: the name up to the first dot of its last part. */
+static size_t key_bytes(const char *name)
+{
+    const char *slash = strrchr(name, '/'), *dot = strchr(slash ? slash + 1 : name, '.');
+    return dot ? (size_t)(dot - name) : strlen(name);
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    size_t bytes = key_bytes(a);
+    return bytes == key_bytes(b) && memcmp(a, b, bytes) == 0;
+}
+
+/* Whether the last sample has this name already. Forgets it if the name is of another sample. */
+static bool is_taken(struct set_pack *pack, const char *name)
+{
+    if (pack->sample_bytes > 0 && !same_key(pack->sample, name))
+        pack->sample_bytes = 0;
+    for (size_t at = 0; at < pack->sample_bytes; at += strlen(pack->sample + at) + 1)
+        if (strcmp(pack->sample + at, name) == 0)
+            return true;
+    return false;
+}
+
+static enum status note_name(struct set_pack *pack, const char *name, struct error *error)
+{
+    size_t bytes = strlen(name) + 1;
+    if (pack->sample_bytes + bytes > SET_SAMPLE_BYTES_MAX)
+        pack->sample_bytes = 0; /* a hostile sample of very many members */
+    if (pack->sample_bytes + bytes > pack->sample_room) {
+        size_t room = 2 * (pack->sample_bytes + bytes);
+        char *grown = realloc(pack->sample, room);
+        if (!grown)
+            return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the names of a sample");
+        pack->sample = grown;
+        pack->sample_room = room;
+    }
+    memcpy(pack->sample + pack->sample_bytes, name, bytes);
+    pack->sample_bytes += bytes;
+    return STATUS_OK;
+}
+
+static enum status put_member(struct set_pack *pack, const struct pack_image *image,
+                              struct error *own, struct error *error)
+{
+    char name[SET_NAME_BYTES_MAX + 16];
+    int stem = (int)(image->is_copy ? strlen(image->name) : member_stem(image->name));
+    snprintf(name, sizeof name, "%.*s%s%s", stem, image->name, image->is_copy ? "" : ".",
+             image->is_copy ? "" : image->suffix);
+    if (is_taken(pack, name) && !image->is_copy) {
+        error_set(own, STATUS_BAD_JOB,
+                  "an earlier member of the same sample has the name "
+                  "\"%.150s\" in \"%.100s\", too",
+                  name, pack->output->place.path);
+        return STATUS_OK;
+    }
+    if (note_name(pack, name, error) != STATUS_OK)
+        return error->status;
+    return tar_writer_put(pack->tar, name, image->modified_s, image->bytes, image->length, error);
+}
+
+static enum status put_array(struct set_pack *pack, const struct pack_image *image,
+                             struct error *own, struct error *error)
+{
+    uint32_t shape[3], *first = pack->shape;
+    tensor_shape(&pack->output->encoder, image->width, image->height, image->channels, shape);
+    if (pack->images == 0)
+        memcpy(first, shape, sizeof shape);
+    if (memcmp(first, shape, sizeof shape) == 0)
+        return append(pack, image->bytes, image->length, error);
+    error_set(own, STATUS_BAD_JOB,
+              "the image has the shape %u x %u x %u, but those before it in "
+              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size",
+              shape[0], shape[1], shape[2], pack->output->place.path, first[0], first[1], first[2]);
+    return STATUS_OK;
+}
+
+enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *own,
+                         struct error *error)
+{
+    if (pack->output->pack == JOB_TAR)
+        put_member(pack, image, own, error);
+    else if (!image->is_copy)
+        put_array(pack, image, own, error);
+    pack->images += error->status == STATUS_OK && own->status == STATUS_OK && !image->is_copy;
+    return error->status;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static enum status write_array_header(struct set_pack *pack, struct error *error)
+{
+    uint8_t header[NPY_HEADER_BYTES];
+    size_t bytes = tensor_header_bytes(array_format(pack));
+    tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
+    if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes)
+        error_set(error, STATUS_WRITE_FAILED, "the header of \"%.200s\" cannot be written: %s",
+                  pack->output->place.path, strerror(errno));
+    return error->status;
+}
+
+enum status set_pack_finish(struct set_pack *pack, bool sync, struct error *error)
+{
+    if (pack->tar && tar_writer_finish(pack->tar, error) != STATUS_OK)
+        return error->status;
+    if (flush(pack, error) != STATUS_OK ||
+        (!pack->tar && write_array_header(pack, error) != STATUS_OK))
+        return error->status;
+    return files_output_finish(&pack->file, sync, error);
+}
+
+void set_pack_end(struct set_pack *pack)
+{
+    if (!pack->is_begun)
+        return;
+    tar_writer_close(pack->tar);
+    free(pack->buffer);
+    free(pack->sample);
+    files_output_end(&pack->file);
+    if (pack->file.replaced >= 0)
+        close(pack->file.replaced);
+    *pack = (struct set_pack){0};
+}

@@ -1,0 +1,205 @@
+#include "daemon/sets/set_source.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/overlays/overlays.h"
+#include "queue/job/member_name.h"
+
+/* The names of a folder, with the folder's own before each. */
+#define NAMES_BYTES_MAX (4 * MIB)
+
+static bool is_wanted(const void *context, const char *name)
+{
+    const struct job *job = context;
+    return member_matches(name, job->patterns, job->pattern_count);
+}
+
+enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
+                             struct error *error)
+{
+    source->fd = files_spool_open(source->files, error);
+    source->archive_bytes = length;
+    return source->fd >= 0 ? files_spool_write(source->fd, bytes, length, error) : error->status;
+}
+
+static enum status open_archive(struct set_source *source, struct error *error)
+{
+    const struct archive_limits limits = {.members_max = SET_MEMBERS_MAX,
+                                          .bytes_max = source->bytes_max,
+                                          .name_bytes_max = SET_NAME_BYTES_MAX};
+    struct files_input input;
+    if (source->fd < 0) {
+        if (files_open_input(source->files, source->job->input.path, UINT64_MAX, &input, error) !=
+            STATUS_OK)
+            return error->status;
+        source->fd = input.fd;
+        source->archive_bytes = input.size;
+        source->identity = input.identity;
+    }
+    source->reader = archive_reader_open(source->fd, &limits, error);
+    return error->status;
+}
+
+enum status set_source_open(struct set_source *source, struct error *error)
+{
+    switch (source->job->source) {
+    case JOB_FOLDER:
+        return files_list(source->files, source->job->input.path, is_wanted, source->job,
+                          JOB_FOLDER_FILES_MAX, NAMES_BYTES_MAX, &source->names, error);
+    case JOB_ARCHIVE:
+        return open_archive(source, error);
+    default:
+        return STATUS_OK;
+    }
+}
+
+/* ---- lists and folders ---------------------------------------------------------------------- */
+
+static enum source_step next_place(struct set_source *source, struct source_image *image)
+{
+    if (source->next == source->job->input_count)
+        return SOURCE_END;
+    image->place = &source->job->inputs[source->next++];
+    return SOURCE_IMAGE;
+}
+
+static enum source_step next_name(struct set_source *source, struct source_image *image,
+                                  struct error *error)
+{
+    if (source->next == source->names.count)
+        return SOURCE_END;
+    const char *folder = source->job->input.path;
+    const char *name = source->names.text + source->names.offsets[source->next++];
+    size_t bytes = strlen(folder) + strlen(name) + 2;
+    image->name = malloc(bytes);
+    if (!image->name) {
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the name of a file");
+        return SOURCE_FAILED;
+    }
+    snprintf(image->name, bytes, "%s/%s", folder, name);
+    return SOURCE_IMAGE;
+}
+
+/* ---- archives ------------------------------------------------------------------------------- */
+
+/* Goes to the next member that the caller wants. */
+static enum archive_step find_member(struct set_source *source, struct error *error)
+{
+    enum archive_step step = ARCHIVE_MEMBER;
+    while (!source->has_member && step == ARCHIVE_MEMBER) {
+        step = archive_reader_next(source->reader, &source->member, error);
+        source->has_member = step == ARCHIVE_MEMBER &&
+                             (source->copies || is_wanted(source->job, source->member.name));
+    }
+    return step;
+}
+
+/* false: there is no room now, or the error is set. */
+static bool take_room(struct set_source *source, struct source_image *image, struct error *error)
+{
+    bool exhausted = false;
+    size_t bytes = source->member.bytes + 1; /* files_read_input and decoders may need one more */
+    if (overlays_take(source->overlays, bytes, 0, &image->block, &exhausted))
+        return true;
+    if (exhausted)
+        error_set(error, STATUS_OVER_BUDGET,
+                  "the member \"%.100s\" of the archive has %" PRIu64
+                  " bytes; half of host_bytes cannot hold it",
+                  source->member.name, source->member.bytes);
+    return false;
+}
+
+/* A member that is too large fails alone if it is an image; else the copy would lack it. */
+static bool check_size(struct set_source *source, bool copy, struct source_image *image,
+                       struct error *error)
+{
+    if (source->member.bytes <= source->bytes_max)
+        return true;
+    error_set(copy ? error : &image->error, STATUS_INPUT_TOO_LARGE,
+              "the member \"%.100s\" of the archive has %" PRIu64 " bytes; the limit is %" PRIu64
+              " (input_bytes_max)",
+              source->member.name, source->member.bytes, source->bytes_max);
+    return false;
+}
+
+static enum source_step next_member(struct set_source *source, struct source_image *image,
+                                    struct error *error)
+{
+    enum archive_step step = find_member(source, error);
+    if (step != ARCHIVE_MEMBER)
+        return step == ARCHIVE_END ? SOURCE_END : SOURCE_FAILED;
+    bool copy = !is_wanted(source->job, source->member.name);
+    if (check_size(source, copy, image, error)) {
+        if (!take_room(source, image, error))
+            return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
+        if (archive_reader_read(source->reader, image->block.memory, error) != STATUS_OK)
+            return SOURCE_FAILED;
+    }
+    image->name = strdup(source->member.name);
+    image->bytes = source->member.bytes;
+    image->modified_s = source->member.modified_s;
+    source->has_member = false;
+    if (!image->name)
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the name of a member");
+    if (error->status != STATUS_OK)
+        return SOURCE_FAILED;
+    return copy ? SOURCE_COPY : SOURCE_IMAGE;
+}
+
+enum source_step set_source_next(struct set_source *source, struct source_image *image,
+                                 struct error *error)
+{
+    *image = (struct source_image){0};
+    switch (source->job->source) {
+    case JOB_LIST:
+        return next_place(source, image);
+    case JOB_FOLDER:
+        return next_name(source, image, error);
+    default:
+        return next_member(source, image, error);
+    }
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+bool set_source_is_quick(const struct set_source *source)
+{
+    return source->job->source != JOB_ARCHIVE;
+}
+
+static double part(uint64_t done, uint64_t all)
+{
+    return all > 0 && done < all ? (double)done / (double)all : 1;
+}
+
+double set_source_fraction(const struct set_source *source)
+{
+    switch (source->job->source) {
+    case JOB_LIST:
+        return part(source->next, source->job->input_count);
+    case JOB_FOLDER:
+        return part(source->next, source->names.count);
+    default:
+        return source->reader ? part(archive_reader_offset(source->reader), source->archive_bytes)
+                              : 0;
+    }
+}
+
+const char *set_source_format(const struct set_source *source)
+{
+    return source->reader ? archive_reader_format(source->reader) : NULL;
+}
+
+void set_source_close(struct set_source *source)
+{
+    archive_reader_close(source->reader);
+    source->reader = NULL;
+    if (source->fd >= 0)
+        close(source->fd);
+    source->fd = -1;
+    files_names_clear(&source->names);
+}

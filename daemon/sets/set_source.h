@@ -1,0 +1,68 @@
+/*
+ * set_source.h - gives the images of a job with many images, one after the other: the places of a
+ * list, the files of a folder, or the members of an archive.
+ *
+ * A source belongs to the owner of its job: a worker, or the loop while no worker runs the job.
+ */
+#pragma once
+
+#include "codecs/archive/archive_reader.h"
+#include "daemon/files/folder.h"
+#include "gpu/engine/pool.h"
+#include "queue/job/job.h"
+
+struct overlays;
+
+/* What a source gives next. */
+enum source_step {
+    SOURCE_IMAGE, /* an image to process */
+    SOURCE_COPY,  /* a member of an archive that is copied as it is */
+    SOURCE_END,   /* there is nothing more */
+    SOURCE_WAITS, /* the pool of input files has no room for the member now */
+    SOURCE_FAILED /* the error says why the job cannot go on */
+};
+
+struct source_image {
+    const struct job_place *place; /* of a list; borrowed. NULL: see `name` */
+    char *name; /* of a file, "folder/name", or of a member; malloc'd, for the caller. NULL: see
+                   `place` */
+    struct pool_block block; /* a member's bytes, for the caller; empty: none, or an error */
+    uint64_t bytes;          /* of the member */
+    uint64_t modified_s;     /* Unix time of the member; 0 for others */
+    struct error error;      /* of this image only: the job may go on without it */
+};
+
+struct set_source {
+    const struct job *job;     /* borrowed */
+    const struct files *files; /* borrowed */
+    struct overlays *overlays; /* of the pool of input files; borrowed */
+    bool copies;               /* whether the caller wants members that do not match */
+    uint64_t bytes_max;        /* of a member */
+    int fd;                    /* of an archive; -1: none */
+    uint64_t archive_bytes;
+    struct files_identity identity; /* of an archive with a path */
+    struct archive_reader *reader;
+    struct archive_member member; /* that waits for room */
+    bool has_member;
+    struct files_names names; /* of a folder */
+    uint64_t next;            /* index of the next place or name */
+};
+
+/* Stores an archive from a key or a URL in a file without a name (files_spool_open), so that it
+ * needs no memory while the job waits for its turn. */
+enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
+                             struct error *error) MUST_CHECK;
+/* Opens the archive, or reads the folder. Call set_source_close in any case. Errors: those of
+ * files_open_input, files_list and archive_reader_open. */
+enum status set_source_open(struct set_source *source, struct error *error) MUST_CHECK;
+/* Fills in *image for SOURCE_IMAGE and SOURCE_COPY. */
+enum source_step set_source_next(struct set_source *source, struct source_image *image,
+                                 struct error *error);
+/* Whether set_source_next neither reads a file nor takes memory of a pool, so that the loop may
+ * call it. */
+bool set_source_is_quick(const struct set_source *source);
+/* The part that was given, 0 to 1. */
+double set_source_fraction(const struct set_source *source);
+/* "tar" or "zip"; NULL: no archive, or not known yet. */
+const char *set_source_format(const struct set_source *source);
+void set_source_close(struct set_source *source); /* idempotent */
