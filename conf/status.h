@@ -33,6 +33,8 @@ extern "C" {
     X(DECODE_FAILED, "decode_failed", false, "the image is truncated or corrupt")                  \
     X(DECODE_LIMIT, "decode_limit", false,                                                         \
       "decoding exceeds a limit on scans, chunks, time or memory")                                 \
+    X(BAD_ARCHIVE, "bad_archive", false,                                                           \
+      "the archive is broken, encrypted, of another kind, or beyond a limit")                      \
     X(ENCODE_FAILED, "encode_failed", false, "the result cannot be encoded")                       \
     X(WRITE_FAILED, "write_failed", true,                                                          \
       "this output could not be written, but other outputs can be")                                \

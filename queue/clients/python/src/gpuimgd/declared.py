@@ -56,6 +56,8 @@ class ErrorCode(str, enum.Enum):
     DECODE_FAILED = "decode_failed"
     # decoding exceeds a limit on scans, chunks, time or memory
     DECODE_LIMIT = "decode_limit"
+    # the archive is broken, encrypted, of another kind, or beyond a limit
+    BAD_ARCHIVE = "bad_archive"
     # the result cannot be encoded
     ENCODE_FAILED = "encode_failed"
     # this output could not be written, but other outputs can be
@@ -99,6 +101,7 @@ _RETRYABLE: Dict[str, bool] = {
     "unsupported_format": False,
     "decode_failed": False,
     "decode_limit": False,
+    "bad_archive": False,
     "encode_failed": False,
     "write_failed": True,
     "over_budget": False,
