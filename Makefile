@@ -103,6 +103,7 @@ $(eval $(call optional,CURL,CURL,libcurl >= 7.88,libcurl of 7.88 or later,url_pr
 $(eval $(call optional,LCMS,LCMS,lcms2,lcms2,to_srgb will refuse profiles with tables))
 $(eval $(call optional,WEBP,WebP,libwebp,libwebp,jobs with WebP files will fail))
 $(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail))
+$(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
 $(eval $(call optional,TLS,TLS,openssl,OpenSSL,rediss:// will be refused))
 # Only gpuimgd-codec is linked with libavif, and tests that compare with it.
 LIBS += $(filter-out libavif,$(LIBS_OPTIONAL))
@@ -162,7 +163,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
-ROOMS    = conf codecs codecs/jpeg codecs/png codecs/webp codecs/process queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
+ROOMS    = conf codecs codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
            $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp daemon daemon/files daemon/overlays \
            daemon/pipeline daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
@@ -186,7 +187,7 @@ SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 all: say-gpus say-libraries $(O)/gpuimgd $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 ## all-gpus: build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 all-gpus: say-all-gpus say-libraries $(INSTALLED) $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash

@@ -108,6 +108,21 @@
 #define XMP_SOURCE_BYTES_MAX (4 * MIB)
 #define XMP_PARTS_MAX 65536
 
+/* A reader of an archive holds one block, and for gzip a block of the file and zlib's 40 KiB. The
+ * header of a tar may have a long name and an extended header, which libarchive limits to 1 MiB
+ * each. The map of a sparse file takes up to 12 times its bytes in memory. */
+#define ARCHIVE_BLOCK_BYTES      (256 * KIB)
+#define ARCHIVE_PACKED_BYTES     (64 * KIB)
+#define ARCHIVE_HEADER_BYTES_MAX (4 * MIB)
+#define ARCHIVE_READER_BYTES     (16 * ARCHIVE_HEADER_BYTES_MAX)
+/* libarchive keeps the directory of a zip: 160 bytes per member. */
+#define ARCHIVE_ZIP_MEMBER_BYTES 256
+/* A tar is written in blocks of this size; larger files are not copied. */
+#define TAR_BLOCK_BYTES  (256 * KIB)
+#define TAR_WRITER_BYTES (TAR_BLOCK_BYTES + 64 * KIB)
+/* What one call unpacks to skip the contents of members in gzip: about a second. */
+#define ARCHIVE_SKIP_BYTES_MAX (1 * GIB)
+
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */
 #define PLAN_CONSTANTS_BYTES_MAX (64 * MIB)

@@ -92,6 +92,9 @@ main() {
     without
     hide_library libwebp
     check "without libwebp, which is optional, deps succeeds" goes_on libwebp-dev
+    without
+    hide_library libarchive
+    check "without libarchive, which is optional, deps succeeds" goes_on libarchive-dev
     [ "$failures" -eq 0 ]
 }
 main

@@ -1,0 +1,411 @@
+#include "codecs/archive/archive_reader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef GPUIMGD_ARCHIVE
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "codecs/archive/archive_source.h"
+
+/* libarchive's macro of the same name; its results are compared with ARCHIVE_WARN alone. */
+#undef ARCHIVE_FAILED
+
+enum reader_state {
+    READER_BETWEEN, /* before the first member, or after one that was read */
+    READER_MEMBER,  /* the contents of a member can be read */
+    READER_OVER,    /* after the end, or a failure */
+};
+
+struct archive_reader {
+    struct archive_limits limits;
+    struct archive_source source;
+    struct archive *archive;
+    struct archive_entry *entry;
+    enum reader_state state;
+    bool zip;
+    uint64_t entries; /* headers that were read, of all kinds */
+    const char *name; /* of the member */
+    uint64_t bytes;
+};
+
+/* Bytes of a name in a message, of which the path and the status of a job need the rest. */
+#define NAME_SHOWN "%.120s"
+
+/* ---- errors ---- */
+
+/* Ends the reader with bad_archive. The text follows the number and the name of the member. */
+__attribute__((format(printf, 3, 4))) static enum status
+refuse(struct archive_reader *reader, struct error *error, const char *format, ...)
+{
+    char text[ERROR_TEXT_MAX / 2];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    reader->state = READER_OVER;
+    return error_set(error, STATUS_BAD_ARCHIVE, "member %llu of the archive%s%.120s%s %s",
+                     (unsigned long long)reader->entries, reader->name ? ", \"" : "",
+                     reader->name ? reader->name : "", reader->name ? "\"," : "", text);
+}
+
+/* Ends the reader after a call of libarchive has failed. `over` says what is too long if the budget
+ * of the call is spent. */
+static enum status fail(struct archive_reader *reader, const char *over, struct error *error)
+{
+    const struct archive_source *source = &reader->source;
+    const char *text = archive_error_string(reader->archive);
+    reader->state = READER_OVER;
+    if (source->error.status != STATUS_OK)
+        return error_set(error, source->error.status, "%s", source->error.text);
+    if (source->stop == SOURCE_ENTRIES)
+        return error_set(error, STATUS_BAD_ARCHIVE,
+                         "the archive has more than %llu members; split it",
+                         (unsigned long long)reader->limits.members_max);
+    if (source->stop == SOURCE_BUDGET)
+        return refuse(reader, error, "%s", over);
+    if (archive_errno(reader->archive) == ENOMEM)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
+    return refuse(reader, error, "is broken or truncated: %.100s", text ? text : "unknown damage");
+}
+
+/* ---- opening ---- */
+
+static la_ssize_t read_block(struct archive *archive, void *context, const void **bytes)
+{
+    struct archive_source *source = context;
+    ssize_t count = archive_source_read(source);
+    *bytes = source->block;
+    if (count < 0)
+        archive_set_error(archive, EIO, "a read failed");
+    return count < 0 ? ARCHIVE_FATAL : count;
+}
+
+static la_int64_t skip_bytes(struct archive *archive, void *context, la_int64_t bytes)
+{
+    (void)archive;
+    return bytes > 0 ? (la_int64_t)archive_source_skip(context, (uint64_t)bytes) : 0;
+}
+
+/* Only for zip. */
+static la_int64_t seek_to(struct archive *archive, void *context, la_int64_t offset, int whence)
+{
+    struct archive_source *source = context;
+    int64_t base = whence == SEEK_CUR   ? (int64_t)source->offset
+                   : whence == SEEK_END ? (int64_t)source->file_bytes
+                                        : 0;
+    (void)archive;
+    if (offset > 0 ? base > INT64_MAX - offset : base + offset < 0)
+        return ARCHIVE_FATAL;
+    source->offset = (uint64_t)(base + offset);
+    return base + offset;
+}
+
+/* The kinds of files that are refused by name; gzip, zip and tar are none of them. */
+static const char *other_kind(const uint8_t *bytes, size_t length)
+{
+    static const struct {
+        const char *magic;
+        size_t bytes;
+        const char *name;
+    } kinds[] = {{"\x28\xB5\x2F\xFD", 4, "zstd"},
+                 {"\xFD"
+                  "7zXZ",
+                  5, "xz"},
+                 {"BZh", 3, "bzip2"},
+                 {"\x04\x22\x4D\x18", 4, "lz4"},
+                 {"7z\xBC\xAF\x27\x1C", 6, "7-Zip"},
+                 {"Rar!", 4, "RAR"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (length >= kinds[i].bytes && memcmp(bytes, kinds[i].magic, kinds[i].bytes) == 0)
+            return kinds[i].name;
+    return NULL;
+}
+
+/* Chooses the format by the first bytes of the file. */
+static enum status choose_format(struct archive_reader *reader, struct error *error)
+{
+    struct archive_source *source = &reader->source;
+    source->budget = 8;
+    ssize_t count = archive_source_read(source);
+    if (count < 0)
+        return error_set(error, source->error.status, "%s", source->error.text);
+    if (count == 0)
+        return error_set(error, STATUS_BAD_ARCHIVE, "the archive is empty: it has 0 bytes");
+    const char *kind = other_kind(source->block, (size_t)count);
+    if (kind)
+        return error_set(error, STATUS_BAD_ARCHIVE,
+                         "the archive is %s; use tar, tar with gzip, or zip", kind);
+    source->offset = 0;
+    reader->zip = count >= 2 && memcmp(source->block, "PK", 2) == 0;
+    bool gzip = count >= 2 && memcmp(source->block, "\x1F\x8B", 2) == 0;
+    return gzip ? archive_source_unpack(source, error) : STATUS_OK;
+}
+
+static enum status start(struct archive_reader *reader, struct error *error)
+{
+    struct archive *archive = reader->archive = archive_read_new();
+    reader->entry = archive_entry_new();
+    if (!archive || !reader->entry)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
+    if ((reader->zip ? archive_read_support_format_zip_seekable(archive)
+                     : archive_read_support_format_tar(archive)) < ARCHIVE_WARN)
+        return fail(reader, "", error);
+    archive_read_set_read_callback(archive, read_block);
+    archive_read_set_skip_callback(archive, skip_bytes);
+    if (reader->zip)
+        archive_read_set_seek_callback(archive, seek_to);
+    archive_read_set_callback_data(archive, &reader->source);
+    /* libarchive looks at the first block, and in a zip for the directory's place in the last 16
+     * KiB. */
+    reader->source.budget = ARCHIVE_HEADER_BYTES_MAX;
+    if (archive_read_open1(archive) >= ARCHIVE_WARN)
+        return STATUS_OK;
+    if (reader->source.error.status == STATUS_OK && reader->source.stop == SOURCE_GOES_ON &&
+        archive_errno(archive) != ENOMEM)
+        return error_set(error, STATUS_BAD_ARCHIVE,
+                         reader->zip ? "the archive is a zip without a valid directory at its end; "
+                                       "it is truncated or broken"
+                                     : "the archive is neither tar nor zip, or its first header "
+                                       "is broken");
+    return fail(reader, "", error);
+}
+
+struct archive_reader *archive_reader_open(int fd, const struct archive_limits *limits,
+                                           struct error *error)
+{
+    struct archive_reader *reader = calloc(1, sizeof *reader);
+    if (!reader) {
+        (void)error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
+        return NULL;
+    }
+    reader->limits = *limits;
+    if (archive_source_open(&reader->source, fd, error) == STATUS_OK &&
+        choose_format(reader, error) == STATUS_OK && start(reader, error) == STATUS_OK)
+        return reader;
+    archive_reader_close(reader);
+    return NULL;
+}
+
+void archive_reader_close(struct archive_reader *reader)
+{
+    if (!reader)
+        return;
+    archive_read_free(reader->archive);
+    archive_entry_free(reader->entry);
+    archive_source_clear(&reader->source);
+    free(reader);
+}
+
+/* ---- members ---- */
+
+/* Skips the contents of the last entry. *left: bytes that may be unpacked for it. */
+static enum status skip_contents(struct archive_reader *reader, uint64_t *left, struct error *error)
+{
+    reader->source.budget = *left;
+    if (archive_read_data_skip(reader->archive) < ARCHIVE_WARN)
+        return fail(reader, "is too long to be skipped in gzip; use tar without gzip", error);
+    *left = reader->source.budget;
+    return STATUS_OK;
+}
+
+/* Reads the next header. *is_end: there is none. */
+static enum status read_header(struct archive_reader *reader, bool *is_end, struct error *error)
+{
+    struct archive_source *source = &reader->source;
+    source->counts = reader->zip && reader->entries == 0;
+    source->entries = reader->limits.members_max;
+    source->budget = source->counts ? UINT64_MAX : ARCHIVE_HEADER_BYTES_MAX;
+    reader->entries++;
+    reader->name = NULL;
+    int result = archive_read_next_header2(reader->archive, reader->entry);
+    source->counts = false;
+    *is_end = result == ARCHIVE_EOF;
+    if (*is_end && source->error.status == STATUS_OK && source->stop == SOURCE_GOES_ON)
+        return STATUS_OK;
+    if (result < ARCHIVE_WARN || *is_end)
+        return fail(reader, "has a header of more than 4 MiB", error);
+    if (reader->entries > reader->limits.members_max) {
+        source->stop = SOURCE_ENTRIES;
+        return fail(reader, "", error);
+    }
+    return STATUS_OK;
+}
+
+static bool is_regular(struct archive_entry *entry)
+{
+    return archive_entry_filetype(entry) == AE_IFREG && !archive_entry_hardlink(entry);
+}
+
+/* Returns what is wrong with the name, or NULL. */
+static const char *name_fault(const char *name)
+{
+    if (*name == '/')
+        return "has an absolute name";
+    for (const char *part = name;; part++) {
+        size_t length = strcspn(part, "/");
+        if (length == 0)
+            return "has an empty part in its name";
+        if (length == 2 && memcmp(part, "..", 2) == 0)
+            return "has a part \"..\" in its name";
+        for (size_t i = 0; i < length; i++)
+            if ((unsigned char)part[i] < ' ' || part[i] == 0x7F)
+                return "has a control character in its name";
+        part += length;
+        if (*part == '\0')
+            return NULL;
+    }
+}
+
+static enum status check_name(struct archive_reader *reader, struct error *error)
+{
+    const char *name = archive_entry_pathname(reader->entry);
+    while (name && name[0] == '.' && name[1] == '/')
+        name += 2 + strspn(name + 2, "/");
+    if (!name || *name == '\0')
+        return refuse(reader, error, "has no name, or an invalid one");
+    reader->name = name;
+    size_t length = strlen(name);
+    if (length > reader->limits.name_bytes_max)
+        return refuse(reader, error, "has a name of %zu bytes; at most %zu are allowed", length,
+                      reader->limits.name_bytes_max);
+    const char *fault = name_fault(name);
+    return fault ? refuse(reader, error, "%s", fault) : STATUS_OK;
+}
+
+/* Refuses what libarchive could only find out from the contents. */
+static enum status check_zip(struct archive_reader *reader, struct error *error)
+{
+    const char *name = archive_format_name(reader->archive); /* such as "ZIP 2.0 (deflation)" */
+    const char *method = name ? strchr(name, '(') : NULL;
+    if (archive_entry_is_encrypted(reader->entry))
+        return refuse(reader, error, "is encrypted; no password can be given");
+    if (!method || (strcmp(method, "(deflation)") != 0 && strcmp(method, "(uncompressed)") != 0))
+        return refuse(reader, error, "is compressed in a way that is not supported %s; use deflate",
+                      method ? method : "(unknown)");
+    return STATUS_OK;
+}
+
+static enum status check_member(struct archive_reader *reader, struct error *error)
+{
+    int64_t bytes = archive_entry_size(reader->entry);
+    if (check_name(reader, error) != STATUS_OK ||
+        (reader->zip && check_zip(reader, error) != STATUS_OK))
+        return error->status;
+    if (bytes < 0)
+        return refuse(reader, error, "has a size of %lld bytes", (long long)bytes);
+    reader->bytes = (uint64_t)bytes;
+    return STATUS_OK;
+}
+
+enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
+                                      struct error *error)
+{
+    uint64_t left = ARCHIVE_SKIP_BYTES_MAX;
+    bool is_end;
+    assert(reader->state != READER_OVER);
+    do {
+        if (reader->entries > 0 && skip_contents(reader, &left, error) != STATUS_OK)
+            return ARCHIVE_FAILED;
+        reader->state = READER_BETWEEN;
+        if (read_header(reader, &is_end, error) != STATUS_OK)
+            return ARCHIVE_FAILED;
+        if (is_end) {
+            reader->state = READER_OVER;
+            return ARCHIVE_END;
+        }
+    } while (!is_regular(reader->entry));
+    if (check_member(reader, error) != STATUS_OK)
+        return ARCHIVE_FAILED;
+    int64_t modified = archive_entry_mtime(reader->entry);
+    *member = (struct archive_member){.name = reader->name,
+                                      .bytes = reader->bytes,
+                                      .modified_s = modified > 0 ? (uint64_t)modified : 0};
+    reader->state = READER_MEMBER;
+    return ARCHIVE_MEMBER;
+}
+
+enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, struct error *error)
+{
+    static const char over[] = "has more compressed bytes than its size allows";
+    uint64_t size = reader->bytes;
+    uint8_t more;
+    assert(reader->state == READER_MEMBER && size <= reader->limits.bytes_max);
+    reader->state = READER_BETWEEN;
+    /* Deflate adds at most 5 bytes to each 16 KiB. */
+    reader->source.budget = size + size / 8 + ARCHIVE_HEADER_BYTES_MAX;
+    la_ssize_t count = archive_read_data(reader->archive, bytes, (size_t)size);
+    if (count < 0)
+        return fail(reader, over, error);
+    if ((uint64_t)count != size)
+        return refuse(reader, error, "ends after %lld of its %llu bytes", (long long)count,
+                      (unsigned long long)size);
+    if (!reader->zip)
+        return STATUS_OK;
+    /* A zip's contents end by themselves, and then their CRC is checked. */
+    count = archive_read_data(reader->archive, &more, 1);
+    if (count < 0)
+        return fail(reader, over, error);
+    return count == 0 ? STATUS_OK
+                      : refuse(reader, error, "has more than the %llu bytes in its header",
+                               (unsigned long long)size);
+}
+
+uint64_t archive_reader_offset(const struct archive_reader *reader)
+{
+    return reader->source.offset;
+}
+
+const char *archive_reader_format(const struct archive_reader *reader)
+{
+    return reader->zip ? "zip" : "tar";
+}
+
+#else
+
+struct archive_reader *archive_reader_open(int fd, const struct archive_limits *limits,
+                                           struct error *error)
+{
+    (void)fd, (void)limits;
+    (void)error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                    "the input is an archive, but this gpuimgd was built without libarchive "
+                    "(ARCHIVE=no)");
+    return NULL;
+}
+
+/* There is no reader. */
+enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
+                                      struct error *error)
+{
+    (void)reader, (void)member, (void)error;
+    return ARCHIVE_FAILED;
+}
+
+enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, struct error *error)
+{
+    (void)reader, (void)bytes;
+    return error_set(error, STATUS_INTERNAL, "there is no archive");
+}
+
+uint64_t archive_reader_offset(const struct archive_reader *reader)
+{
+    (void)reader;
+    return 0;
+}
+
+const char *archive_reader_format(const struct archive_reader *reader)
+{
+    (void)reader;
+    return "";
+}
+
+void archive_reader_close(struct archive_reader *reader)
+{
+    (void)reader;
+}
+
+#endif

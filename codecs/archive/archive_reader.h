@@ -1,0 +1,65 @@
+/*
+ * archive_reader.h - reads the files in a tar or zip archive, one after the other.
+ *
+ * Formats: tar (v7, ustar, pax, GNU), also as gzip, and zip (stored, deflate, zip64). By
+ * libarchive; without it (ARCHIVE=no), archive_reader_open fails with unsupported_format.
+ * Directories, links and special files are skipped. A tar ends at its first block of zeros, as in
+ * GNU tar and Python: bytes after it are not read. A tar without such a block ends with its last
+ * member.
+ *
+ * Archives are not trusted. All failures because of their contents are bad_archive, and a text
+ * names the member, the value and the bound. Memory: ARCHIVE_READER_BYTES, and for a zip also
+ * ARCHIVE_ZIP_MEMBER_BYTES for each of up to members_max members (limits.h). Time: next reads at
+ * most the headers up to the next file, which are at most members_max; it skips contents by
+ * seeking, except in gzip, where it unpacks at most ARCHIVE_SKIP_BYTES_MAX per call. The first call
+ * reads the directory of a zip. read takes time in proportion to the member's size.
+ *
+ * A reader is used by one thread at a time. The caller owns its memory through
+ * archive_reader_close.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "conf/status.h"
+
+struct archive_reader;
+
+struct archive_limits {
+    uint64_t members_max;  /* entries of all kinds, also those that are skipped */
+    uint64_t bytes_max;    /* of one member that archive_reader_read may be called for */
+    size_t name_bytes_max; /* of one name */
+};
+
+struct archive_member {
+    const char *name; /* the stored bytes, often UTF-8, without leading "./". Not absolute, without
+                         empty or ".." parts and control characters. Valid until the next call */
+    uint64_t bytes;   /* may exceed bytes_max */
+    uint64_t modified_s; /* seconds since 1970; 0 if the archive has an earlier time, or none */
+};
+
+enum archive_step { ARCHIVE_MEMBER, ARCHIVE_END, ARCHIVE_FAILED };
+
+/* Opens the archive in the file. `fd` is borrowed; it is read from offset 0 with pread, so its own
+ * offset has no effect. `limits` are copied. NULL: bad_archive, also for other formats;
+ * input_unreadable, out_of_memory, unsupported_format. */
+struct archive_reader *archive_reader_open(int fd, const struct archive_limits *limits,
+                                           struct error *error) MUST_CHECK;
+void archive_reader_close(struct archive_reader *reader); /* takes NULL */
+
+/* Goes to the next regular file, and skips the contents of the last one if they were not read.
+ * After ARCHIVE_FAILED, only archive_reader_close may be called. Errors: bad_archive,
+ * input_unreadable, out_of_memory. */
+enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
+                                      struct error *error) MUST_CHECK;
+
+/* Reads the contents of the member: exactly member.bytes, of at most bytes_max. Once per member.
+ * Checks the CRC of a zip. Errors: those of archive_reader_next. */
+enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes,
+                                struct error *error) MUST_CHECK;
+
+/* Bytes of the file that were read or skipped, for progress. A zip starts at its end, goes back and
+ * then forward. */
+uint64_t archive_reader_offset(const struct archive_reader *reader);
+/* "tar" or "zip". */
+const char *archive_reader_format(const struct archive_reader *reader);

@@ -1,0 +1,153 @@
+#include "codecs/archive/archive_source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GZIP_ONLY = 16, WINDOW_BITS = 15 };
+
+enum status archive_source_open(struct archive_source *source, int fd, struct error *error)
+{
+    struct stat info;
+    *source = (struct archive_source){.fd = fd};
+    if (fstat(fd, &info) != 0)
+        return error_set(error, STATUS_INPUT_UNREADABLE, "the archive cannot be read: %s",
+                         strerror(errno));
+    source->file_bytes = (uint64_t)info.st_size;
+    source->block = malloc(ARCHIVE_BLOCK_BYTES);
+    return source->block
+               ? STATUS_OK
+               : error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
+}
+
+void archive_source_clear(struct archive_source *source)
+{
+    if (source->gzip)
+        inflateEnd(&source->stream);
+    free(source->packed);
+    free(source->block);
+}
+
+enum status archive_source_unpack(struct archive_source *source, struct error *error)
+{
+    source->packed = malloc(ARCHIVE_PACKED_BYTES);
+    source->gzip = source->packed && inflateInit2(&source->stream, WINDOW_BITS + GZIP_ONLY) == Z_OK;
+    return source->gzip
+               ? STATUS_OK
+               : error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to unpack the archive");
+}
+
+/* Reads up to `room` bytes of the file, 0 at its end. */
+static ssize_t read_file(struct archive_source *source, uint8_t *bytes, size_t room)
+{
+    ssize_t count;
+    do
+        count = pread(source->fd, bytes, room, (off_t)source->offset);
+    while (count < 0 && errno == EINTR);
+    if (count < 0)
+        error_set(&source->error, STATUS_INPUT_UNREADABLE,
+                  "the archive cannot be read at byte %llu: %s", (unsigned long long)source->offset,
+                  strerror(errno));
+    else
+        source->offset += (uint64_t)count;
+    return count;
+}
+
+/* At the end of a gzip stream: whether another one follows, as in concatenated files. What is no
+ * gzip header ends the archive, as for gzip itself. */
+static bool goes_on(struct archive_source *source)
+{
+    z_stream *stream = &source->stream;
+    if (stream->avail_in == 0) {
+        ssize_t count = read_file(source, source->packed, ARCHIVE_PACKED_BYTES);
+        stream->next_in = source->packed;
+        stream->avail_in = count > 0 ? (unsigned)count : 0;
+    }
+    if (stream->avail_in == 0 || *stream->next_in != 0x1F)
+        return false;
+    source->gzip_ended = false;
+    return inflateReset(stream) == Z_OK;
+}
+
+static ssize_t inflate_block(struct archive_source *source, size_t room)
+{
+    z_stream *stream = &source->stream;
+    stream->next_out = source->block;
+    stream->avail_out = (unsigned)room;
+    while (stream->avail_out > 0) {
+        if (source->gzip_ended && !goes_on(source))
+            break;
+        if (stream->avail_in == 0) {
+            ssize_t count = read_file(source, source->packed, ARCHIVE_PACKED_BYTES);
+            if (count == 0)
+                error_set(&source->error, STATUS_BAD_ARCHIVE,
+                          "the archive is truncated: its gzip stream does not end in %llu bytes",
+                          (unsigned long long)source->file_bytes);
+            if (count <= 0)
+                return -1;
+            stream->next_in = source->packed;
+            stream->avail_in = (unsigned)count;
+        }
+        int result = inflate(stream, Z_NO_FLUSH);
+        source->gzip_ended = result == Z_STREAM_END;
+        if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+            error_set(
+                &source->error, result == Z_MEM_ERROR ? STATUS_OUT_OF_MEMORY : STATUS_BAD_ARCHIVE,
+                "the archive's gzip stream is broken before byte %llu: %s",
+                (unsigned long long)source->offset, stream->msg ? stream->msg : "zlib failed");
+            return -1;
+        }
+    }
+    return source->error.status == STATUS_OK ? (ssize_t)(room - stream->avail_out) : -1;
+}
+
+/* Counts the records of a zip's directory, by their signatures, before libarchive allocates memory
+ * for each. */
+static void count_records(struct archive_source *source, size_t count)
+{
+    static const char signature[4] = "PK\1\2";
+    uint8_t seam[2 * sizeof source->tail] = {0};
+    size_t kept = sizeof source->tail, next = count < kept ? count : kept, found = 0;
+    memcpy(seam, source->tail, kept);
+    memcpy(seam + kept, source->block, next);
+    for (size_t i = 0; i + sizeof signature <= kept + next; i++)
+        found += memcmp(seam + i, signature, sizeof signature) == 0;
+    for (const uint8_t *at = source->block;
+         (at = memmem(at, count - (size_t)(at - source->block), signature, sizeof signature));
+         at += sizeof signature)
+        found++;
+    memcpy(source->tail, count < kept ? seam + next : source->block + count - kept, kept);
+    if (found > source->entries)
+        source->stop = SOURCE_ENTRIES;
+    source->entries -= found;
+}
+
+ssize_t archive_source_read(struct archive_source *source)
+{
+    size_t room =
+        source->budget < ARCHIVE_BLOCK_BYTES ? (size_t)source->budget : ARCHIVE_BLOCK_BYTES;
+    if (room == 0)
+        source->stop = SOURCE_BUDGET;
+    if (source->stop != SOURCE_GOES_ON || source->error.status != STATUS_OK)
+        return -1;
+    ssize_t count =
+        source->gzip ? inflate_block(source, room) : read_file(source, source->block, room);
+    if (count < 0)
+        return -1;
+    source->budget -= (uint64_t)count;
+    if (source->counts)
+        count_records(source, (size_t)count);
+    return source->stop == SOURCE_GOES_ON ? count : -1;
+}
+
+uint64_t archive_source_skip(struct archive_source *source, uint64_t bytes)
+{
+    uint64_t left = source->offset < source->file_bytes ? source->file_bytes - source->offset : 0;
+    if (source->gzip)
+        return 0;
+    bytes = bytes < left ? bytes : left;
+    source->offset += bytes;
+    return bytes;
+}
