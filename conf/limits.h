@@ -122,7 +122,7 @@
 #define TAR_BLOCK_BYTES  (256 * KIB)
 #define TAR_WRITER_BYTES (TAR_BLOCK_BYTES + 4 * KIB)
 /* What one call unpacks to skip the contents of members in gzip: about a second. */
-#define ARCHIVE_SKIP_BYTES_MAX (1 * GIB)
+#define ARCHIVE_SKIP_BYTES_MAX (512 * MIB)
 
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */

@@ -16,6 +16,8 @@
 /* libarchive's macro of the same name; its results are compared with ARCHIVE_WARN alone. */
 #undef ARCHIVE_FAILED
 
+enum { HEADER_BYTES = 512 }; /* of a tar */
+
 enum reader_state {
     READER_BETWEEN, /* before the first member, or after one that was read */
     READER_MEMBER,  /* the contents of a member can be read */
@@ -35,9 +37,6 @@ struct archive_reader {
     const char *name;     /* of the member */
     uint64_t bytes;
 };
-
-/* Bytes of a name in a message, of which the path and the status of a job need the rest. */
-#define NAME_SHOWN "%.120s"
 
 /* ---- errors ---- */
 
@@ -111,6 +110,21 @@ static la_int64_t seek_to(struct archive *archive, void *context, la_int64_t off
     return base + offset;
 }
 
+/* Whether the file begins with a header of a tar: the sum of its bytes is right. The name in it may
+ * begin as other kinds of files do, as "PK1.jpg" does. */
+static bool is_tar(const uint8_t *bytes, size_t length)
+{
+    enum { SUM_AT = 148, SUM_BYTES = 8 };
+    char digits[SUM_BYTES + 1] = "";
+    unsigned long sum = SUM_BYTES * ' ';
+    if (length < HEADER_BYTES)
+        return false;
+    memcpy(digits, bytes + SUM_AT, SUM_BYTES);
+    for (size_t i = 0; i < HEADER_BYTES; i++)
+        sum += i < SUM_AT || i >= SUM_AT + SUM_BYTES ? bytes[i] : 0;
+    return strtoul(digits, NULL, 8) == sum;
+}
+
 /* The kinds of files that are refused by name; gzip, zip and tar are none of them. */
 static const char *other_kind(const uint8_t *bytes, size_t length)
 {
@@ -132,21 +146,23 @@ static const char *other_kind(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
-/* Chooses the format by the first bytes of the file. */
+/* Chooses the format by the beginning of the file. */
 static enum status choose_format(struct archive_reader *reader, struct error *error)
 {
     struct archive_source *source = &reader->source;
-    source->budget = 8;
+    source->budget = HEADER_BYTES;
     ssize_t count = archive_source_read(source);
+    source->offset = 0;
     if (count < 0)
         return error_set(error, source->error.status, "%s", source->error.text);
     if (count == 0)
         return error_set(error, STATUS_BAD_ARCHIVE, "the archive is empty: it has 0 bytes");
+    if (is_tar(source->block, (size_t)count))
+        return STATUS_OK;
     const char *kind = other_kind(source->block, (size_t)count);
     if (kind)
         return error_set(error, STATUS_BAD_ARCHIVE,
                          "the archive is %s; use tar, tar with gzip, or zip", kind);
-    source->offset = 0;
     reader->zip = count >= 2 && memcmp(source->block, "PK", 2) == 0;
     if (reader->zip && reader->limits.zip_members_max < reader->members_max)
         reader->members_max = reader->limits.zip_members_max;
@@ -158,9 +174,11 @@ static enum status start(struct archive_reader *reader, struct error *error)
 {
     struct archive *archive = reader->archive = archive_read_new();
     reader->entry = archive_entry_new();
-    /* In "C", libarchive leaves a tar's names as they are if they are not ASCII. Those of a zip it
-     * can only give in UTF-8 then. */
-    reader->locale = newlocale(LC_CTYPE_MASK, reader->zip ? "C.UTF-8" : "C", (locale_t)0);
+    /* In "C", libarchive leaves names of a tar as they are if they are not ASCII, but has none for
+     * such members of a zip. */
+    reader->locale = reader->zip ? newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0) : (locale_t)0;
+    if (!reader->locale) /* C.UTF-8 is a file, which a small container may lack */
+        reader->locale = newlocale(LC_CTYPE_MASK, "C", (locale_t)0);
     if (!archive || !reader->entry || !reader->locale)
         return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
     if ((reader->zip ? archive_read_support_format_zip_seekable(archive)
@@ -285,7 +303,7 @@ static enum status check_name(struct archive_reader *reader, struct error *error
     while (name && name[0] == '.' && name[1] == '/')
         name += 2 + strspn(name + 2, "/");
     if (!name || *name == '\0')
-        return refuse(reader, error, "has no name, or an invalid one");
+        return refuse(reader, error, "has no name, or one that is not valid UTF-8");
     reader->name = name;
     size_t length = strlen(name);
     if (length > reader->limits.name_bytes_max)

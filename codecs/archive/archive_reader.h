@@ -35,8 +35,9 @@ struct archive_limits {
 };
 
 struct archive_member {
-    const char *name; /* the stored bytes, often UTF-8, without leading "./". Not absolute, without
-                         empty or ".." parts and control characters. Valid until the next call */
+    const char *name; /* the stored bytes, often UTF-8, without leading "./"; UTF-8 of a zip in NFC.
+                         Not absolute, without empty or ".." parts and control characters. Valid
+                         until the next call */
     uint64_t bytes;   /* may exceed bytes_max */
     uint64_t modified_s; /* seconds since 1970; 0 if the archive has an earlier time, or none */
 };
