@@ -119,20 +119,21 @@
 #define XMP_SOURCE_BYTES_MAX (4 * MIB)
 #define XMP_PARTS_MAX 65536
 
-/* A reader of an archive holds one block, and for gzip a block of the file and zlib's 40 KiB. The
- * header of a tar may have a long name and an extended header, which libarchive limits to 1 MiB
- * each. The map of a sparse file takes up to 12 times its bytes in memory. */
-#define ARCHIVE_BLOCK_BYTES      (256 * KIB)
+/* A reader of an archive holds one block, and for gzip a block of the file and zlib's 40 KiB. While
+ * libarchive reads the headers before a member of a tar, it gets what is left of one block, and
+ * then at most ARCHIVE_HEADER_BYTES_MAX. It copies them some times, and the map of a sparse file
+ * takes up to 20 times its bytes. */
+#define ARCHIVE_BLOCK_BYTES      (128 * KIB)
 #define ARCHIVE_PACKED_BYTES     (64 * KIB)
-#define ARCHIVE_HEADER_BYTES_MAX (4 * MIB)
-#define ARCHIVE_READER_BYTES     (16 * ARCHIVE_HEADER_BYTES_MAX)
+#define ARCHIVE_HEADER_BYTES_MAX (128 * KIB)
+#define ARCHIVE_READER_BYTES     (8 * MIB)
 /* libarchive keeps the directory of a zip: 160 bytes per member. */
 #define ARCHIVE_ZIP_MEMBER_BYTES 256
 /* A tar is written in blocks of this size; larger files are not copied. */
 #define TAR_BLOCK_BYTES  (256 * KIB)
-#define TAR_WRITER_BYTES (TAR_BLOCK_BYTES + 64 * KIB)
+#define TAR_WRITER_BYTES (TAR_BLOCK_BYTES + 4 * KIB)
 /* What one call unpacks to skip the contents of members in gzip: about a second. */
-#define ARCHIVE_SKIP_BYTES_MAX (1 * GIB)
+#define ARCHIVE_SKIP_BYTES_MAX (512 * MIB)
 
 /* Tables of a plan, which are in pinned memory after the image. A resize at the default sides needs
  * up to 2 MB, and a hostile job may have 512 of them. */
@@ -197,6 +198,10 @@
 #define SET_WINDOW 2048
 /* Members of an archive: those of a tar of 100 GB of images. */
 #define SET_MEMBERS_MAX 10000000ull
+/* Members of a zip, whose directory is in memory: ARCHIVE_ZIP_MEMBER_BYTES for each. And the bytes of
+ * that directory. */
+#define SET_ZIP_MEMBERS_MAX 32768
+#define SET_ZIP_BYTES_MAX (4 * MIB)
 /* Bytes of the name of a member: as those of a path. */
 #define SET_NAME_BYTES_MAX JOB_PATH_BYTES_MAX
 /* Names of the members of one sample that a tar remembers, to refuse equal ones. */
@@ -377,5 +382,8 @@ static_assert(HEAP_WORKER_BYTES >=
               "a worker's memory must hold what a header can bring");
 static_assert(JOB_TEXTS_BYTES / JOB_TEXT_BYTES_MAX >= QUEUE_BATCH_MAX,
               "an idle daemon must be able to fetch a whole batch");
+static_assert(ARCHIVE_READER_BYTES >= 24 * (ARCHIVE_BLOCK_BYTES + ARCHIVE_HEADER_BYTES_MAX) +
+                                          ARCHIVE_BLOCK_BYTES + ARCHIVE_PACKED_BYTES + 512 * KIB,
+              "an archive's reader must hold the headers of a member");
 static_assert(INPUT_HEAD_BYTES <= SINK_BYTES, "the head of an input is read into a write buffer");
 static_assert(JOB_ID_BYTES_MAX < JOB_BYTES_MAX, "an id must fit its job");

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 
 /* libarchive's macro of the same name; its results are compared with ARCHIVE_WARN alone. */
 #undef ARCHIVE_FAILED
+
+enum { HEADER_BYTES = 512 }; /* of a tar */
 
 enum reader_state {
     READER_BETWEEN, /* before the first member, or after one that was read */
@@ -28,13 +31,12 @@ struct archive_reader {
     struct archive_entry *entry;
     enum reader_state state;
     bool zip;
-    uint64_t entries; /* headers that were read, of all kinds */
-    const char *name; /* of the member */
+    locale_t locale;      /* of the thread while it is in libarchive, which converts names to it */
+    uint64_t members_max; /* for this format */
+    uint64_t entries;     /* headers that were read, of all kinds */
+    const char *name;     /* of the member */
     uint64_t bytes;
 };
-
-/* Bytes of a name in a message, of which the path and the status of a job need the rest. */
-#define NAME_SHOWN "%.120s"
 
 /* ---- errors ---- */
 
@@ -54,7 +56,7 @@ refuse(struct archive_reader *reader, struct error *error, const char *format, .
 }
 
 /* Ends the reader after a call of libarchive has failed. `over` says what is too long if the budget
- * of the call is spent. */
+ * of the call is spent; NULL: the directory of a zip. */
 static enum status fail(struct archive_reader *reader, const char *over, struct error *error)
 {
     const struct archive_source *source = &reader->source;
@@ -63,14 +65,17 @@ static enum status fail(struct archive_reader *reader, const char *over, struct 
     if (source->error.status != STATUS_OK)
         return error_set(error, source->error.status, "%s", source->error.text);
     if (source->stop == SOURCE_ENTRIES)
-        return error_set(error, STATUS_BAD_ARCHIVE,
-                         "the archive has more than %llu members; split it",
-                         (unsigned long long)reader->limits.members_max);
+        return error_set(error, STATUS_BAD_ARCHIVE, "the %s has more than %llu members; split it%s",
+                         archive_reader_format(reader), (unsigned long long)reader->members_max,
+                         reader->zip ? " or use tar" : "");
     if (source->stop == SOURCE_BUDGET)
-        return refuse(reader, error, "%s", over);
+        return over ? refuse(reader, error, "%s", over)
+                    : error_set(error, STATUS_BAD_ARCHIVE,
+                                "the zip's directory has more than %llu bytes; split it or use tar",
+                                (unsigned long long)reader->limits.zip_bytes_max);
     if (archive_errno(reader->archive) == ENOMEM)
         return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
-    return refuse(reader, error, "is broken or truncated: %.100s", text ? text : "unknown damage");
+    return refuse(reader, error, "is broken or truncated: %.100s", text ? text : "it ends early");
 }
 
 /* ---- opening ---- */
@@ -105,6 +110,21 @@ static la_int64_t seek_to(struct archive *archive, void *context, la_int64_t off
     return base + offset;
 }
 
+/* Whether the file begins with a header of a tar: the sum of its bytes is right. The name in it may
+ * begin as other kinds of files do, as "PK1.jpg" does. */
+static bool is_tar(const uint8_t *bytes, size_t length)
+{
+    enum { SUM_AT = 148, SUM_BYTES = 8 };
+    char digits[SUM_BYTES + 1] = "";
+    unsigned long sum = SUM_BYTES * ' ';
+    if (length < HEADER_BYTES)
+        return false;
+    memcpy(digits, bytes + SUM_AT, SUM_BYTES);
+    for (size_t i = 0; i < HEADER_BYTES; i++)
+        sum += i < SUM_AT || i >= SUM_AT + SUM_BYTES ? bytes[i] : 0;
+    return strtoul(digits, NULL, 8) == sum;
+}
+
 /* The kinds of files that are refused by name; gzip, zip and tar are none of them. */
 static const char *other_kind(const uint8_t *bytes, size_t length)
 {
@@ -126,22 +146,26 @@ static const char *other_kind(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
-/* Chooses the format by the first bytes of the file. */
+/* Chooses the format by the beginning of the file. */
 static enum status choose_format(struct archive_reader *reader, struct error *error)
 {
     struct archive_source *source = &reader->source;
-    source->budget = 8;
+    source->budget = HEADER_BYTES;
     ssize_t count = archive_source_read(source);
+    source->offset = 0;
     if (count < 0)
         return error_set(error, source->error.status, "%s", source->error.text);
     if (count == 0)
         return error_set(error, STATUS_BAD_ARCHIVE, "the archive is empty: it has 0 bytes");
+    if (is_tar(source->block, (size_t)count))
+        return STATUS_OK;
     const char *kind = other_kind(source->block, (size_t)count);
     if (kind)
         return error_set(error, STATUS_BAD_ARCHIVE,
                          "the archive is %s; use tar, tar with gzip, or zip", kind);
-    source->offset = 0;
     reader->zip = count >= 2 && memcmp(source->block, "PK", 2) == 0;
+    if (reader->zip && reader->limits.zip_members_max < reader->members_max)
+        reader->members_max = reader->limits.zip_members_max;
     bool gzip = count >= 2 && memcmp(source->block, "\x1F\x8B", 2) == 0;
     return gzip ? archive_source_unpack(source, error) : STATUS_OK;
 }
@@ -150,7 +174,12 @@ static enum status start(struct archive_reader *reader, struct error *error)
 {
     struct archive *archive = reader->archive = archive_read_new();
     reader->entry = archive_entry_new();
-    if (!archive || !reader->entry)
+    /* In "C", libarchive leaves names of a tar as they are if they are not ASCII, but has none for
+     * such members of a zip. */
+    reader->locale = reader->zip ? newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0) : (locale_t)0;
+    if (!reader->locale) /* C.UTF-8 is a file, which a small container may lack */
+        reader->locale = newlocale(LC_CTYPE_MASK, "C", (locale_t)0);
+    if (!archive || !reader->entry || !reader->locale)
         return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
     if ((reader->zip ? archive_read_support_format_zip_seekable(archive)
                      : archive_read_support_format_tar(archive)) < ARCHIVE_WARN)
@@ -162,14 +191,14 @@ static enum status start(struct archive_reader *reader, struct error *error)
     archive_read_set_callback_data(archive, &reader->source);
     /* libarchive looks at the first block, and in a zip for the directory's place in the last 16
      * KiB. */
-    reader->source.budget = ARCHIVE_HEADER_BYTES_MAX;
+    reader->source.budget = 4 * ARCHIVE_BLOCK_BYTES;
     if (archive_read_open1(archive) >= ARCHIVE_WARN)
         return STATUS_OK;
     if (reader->source.error.status == STATUS_OK && reader->source.stop == SOURCE_GOES_ON &&
         archive_errno(archive) != ENOMEM)
         return error_set(error, STATUS_BAD_ARCHIVE,
                          reader->zip ? "the archive is a zip without a valid directory at its end; "
-                                       "it is truncated or broken"
+                                       "it is truncated, broken or empty"
                                      : "the archive is neither tar nor zip, or its first header "
                                        "is broken");
     return fail(reader, "", error);
@@ -184,6 +213,7 @@ struct archive_reader *archive_reader_open(int fd, const struct archive_limits *
         return NULL;
     }
     reader->limits = *limits;
+    reader->members_max = limits->members_max;
     if (archive_source_open(&reader->source, fd, error) == STATUS_OK &&
         choose_format(reader, error) == STATUS_OK && start(reader, error) == STATUS_OK)
         return reader;
@@ -197,6 +227,8 @@ void archive_reader_close(struct archive_reader *reader)
         return;
     archive_read_free(reader->archive);
     archive_entry_free(reader->entry);
+    if (reader->locale)
+        freelocale(reader->locale);
     archive_source_clear(&reader->source);
     free(reader);
 }
@@ -217,19 +249,23 @@ static enum status skip_contents(struct archive_reader *reader, uint64_t *left, 
 static enum status read_header(struct archive_reader *reader, bool *is_end, struct error *error)
 {
     struct archive_source *source = &reader->source;
-    source->counts = reader->zip && reader->entries == 0;
-    source->entries = reader->limits.members_max;
-    source->budget = source->counts ? UINT64_MAX : ARCHIVE_HEADER_BYTES_MAX;
+    bool reads_directory = reader->zip && reader->entries == 0;
+    source->counts = reads_directory;
+    source->entries = reader->members_max;
+    source->budget = source->counts ? reader->limits.zip_bytes_max + 2 * ARCHIVE_BLOCK_BYTES
+                                    : ARCHIVE_HEADER_BYTES_MAX;
     reader->entries++;
     reader->name = NULL;
+    locale_t before = uselocale(reader->locale);
     int result = archive_read_next_header2(reader->archive, reader->entry);
+    uselocale(before);
     source->counts = false;
     *is_end = result == ARCHIVE_EOF;
     if (*is_end && source->error.status == STATUS_OK && source->stop == SOURCE_GOES_ON)
         return STATUS_OK;
-    if (result < ARCHIVE_WARN || *is_end)
-        return fail(reader, "has a header of more than 4 MiB", error);
-    if (reader->entries > reader->limits.members_max) {
+    if (*is_end || (result != ARCHIVE_OK && result != ARCHIVE_WARN))
+        return fail(reader, reads_directory ? NULL : "has headers of more than 128 KiB", error);
+    if (reader->entries > reader->members_max) {
         source->stop = SOURCE_ENTRIES;
         return fail(reader, "", error);
     }
@@ -267,7 +303,7 @@ static enum status check_name(struct archive_reader *reader, struct error *error
     while (name && name[0] == '.' && name[1] == '/')
         name += 2 + strspn(name + 2, "/");
     if (!name || *name == '\0')
-        return refuse(reader, error, "has no name, or an invalid one");
+        return refuse(reader, error, "has no name, or one that is not valid UTF-8");
     reader->name = name;
     size_t length = strlen(name);
     if (length > reader->limits.name_bytes_max)
@@ -337,15 +373,18 @@ enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, s
     assert(reader->state == READER_MEMBER && size <= reader->limits.bytes_max);
     reader->state = READER_BETWEEN;
     /* Deflate adds at most 5 bytes to each 16 KiB. */
-    reader->source.budget = size + size / 8 + ARCHIVE_HEADER_BYTES_MAX;
+    reader->source.budget = size + size / 8 + 2 * ARCHIVE_BLOCK_BYTES;
     la_ssize_t count = archive_read_data(reader->archive, bytes, (size_t)size);
     if (count < 0)
         return fail(reader, over, error);
+    if (!reader->zip) {
+        /* Where a tar ends early, libarchive fails. Here, a sparse file ends in a hole. */
+        memset(bytes + count, 0, (size_t)size - (size_t)count);
+        return STATUS_OK;
+    }
     if ((uint64_t)count != size)
         return refuse(reader, error, "ends after %lld of its %llu bytes", (long long)count,
                       (unsigned long long)size);
-    if (!reader->zip)
-        return STATUS_OK;
     /* A zip's contents end by themselves, and then their CRC is checked. */
     count = archive_read_data(reader->archive, &more, 1);
     if (count < 0)

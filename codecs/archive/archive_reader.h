@@ -9,10 +9,10 @@
  *
  * Archives are not trusted. All failures because of their contents are bad_archive, and a text
  * names the member, the value and the bound. Memory: ARCHIVE_READER_BYTES, and for a zip also
- * ARCHIVE_ZIP_MEMBER_BYTES for each of up to members_max members (limits.h). Time: next reads at
- * most the headers up to the next file, which are at most members_max; it skips contents by
- * seeking, except in gzip, where it unpacks at most ARCHIVE_SKIP_BYTES_MAX per call. The first call
- * reads the directory of a zip. read takes time in proportion to the member's size.
+ * ARCHIVE_ZIP_MEMBER_BYTES for each of up to zip_members_max members (limits.h). Time: next reads
+ * the headers up to the next file: at most members_max, of ARCHIVE_HEADER_BYTES_MAX each. It skips
+ * contents by seeking, except in gzip, where it unpacks at most ARCHIVE_SKIP_BYTES_MAX per call.
+ * The first call reads the directory of a zip. read takes time in proportion to the member's size.
  *
  * A reader is used by one thread at a time. The caller owns its memory through
  * archive_reader_close.
@@ -26,14 +26,18 @@
 struct archive_reader;
 
 struct archive_limits {
-    uint64_t members_max;  /* entries of all kinds, also those that are skipped */
-    uint64_t bytes_max;    /* of one member that archive_reader_read may be called for */
-    size_t name_bytes_max; /* of one name */
+    uint64_t members_max;     /* entries of all kinds, also those that are skipped */
+    uint64_t bytes_max;       /* of one member that archive_reader_read may be called for */
+    size_t name_bytes_max;    /* of one name */
+    uint64_t zip_members_max; /* of a zip, whose directory is kept in memory: also entries of all
+                                 kinds. The smaller one of this and members_max counts */
+    uint64_t zip_bytes_max;   /* of a zip's directory; two blocks more may be read */
 };
 
 struct archive_member {
-    const char *name; /* the stored bytes, often UTF-8, without leading "./". Not absolute, without
-                         empty or ".." parts and control characters. Valid until the next call */
+    const char *name; /* the stored bytes, often UTF-8, without leading "./"; UTF-8 of a zip in NFC.
+                         Not absolute, without empty or ".." parts and control characters. Valid
+                         until the next call */
     uint64_t bytes;   /* may exceed bytes_max */
     uint64_t modified_s; /* seconds since 1970; 0 if the archive has an earlier time, or none */
 };

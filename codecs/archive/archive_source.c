@@ -55,70 +55,91 @@ static ssize_t read_file(struct archive_source *source, uint8_t *bytes, size_t r
     return count;
 }
 
-/* At the end of a gzip stream: whether another one follows, as in concatenated files. What is no
- * gzip header ends the archive, as for gzip itself. */
+/* Gets more bytes of the file for zlib. */
+static bool feed(struct archive_source *source)
+{
+    ssize_t count = read_file(source, source->packed, ARCHIVE_PACKED_BYTES);
+    source->stream.next_in = source->packed;
+    source->stream.avail_in = count > 0 ? (unsigned)count : 0;
+    return count > 0;
+}
+
+/* At the end of a gzip stream: whether another one follows, as in concatenated files. Bytes that
+ * are no gzip header end the archive, as for gzip itself. */
 static bool goes_on(struct archive_source *source)
 {
     z_stream *stream = &source->stream;
-    if (stream->avail_in == 0) {
-        ssize_t count = read_file(source, source->packed, ARCHIVE_PACKED_BYTES);
-        stream->next_in = source->packed;
-        stream->avail_in = count > 0 ? (unsigned)count : 0;
-    }
-    if (stream->avail_in == 0 || *stream->next_in != 0x1F)
+    if ((stream->avail_in == 0 && !feed(source)) || *stream->next_in != 0x1F)
         return false;
     source->gzip_ended = false;
     return inflateReset(stream) == Z_OK;
 }
 
+/* Unpacks more bytes; false: no more can be unpacked, or source->error is set. */
+static bool inflate_more(struct archive_source *source)
+{
+    z_stream *stream = &source->stream;
+    if (source->gzip_ended && !goes_on(source))
+        return false;
+    if (stream->avail_in == 0 && !feed(source))
+        return error_fail(&source->error, STATUS_BAD_ARCHIVE,
+                          "the archive is truncated: its gzip stream does not end in %llu bytes",
+                          (unsigned long long)source->file_bytes);
+    int result = inflate(stream, Z_NO_FLUSH);
+    source->gzip_ended = result == Z_STREAM_END;
+    if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
+        return true;
+    if (result == Z_MEM_ERROR)
+        return error_fail(&source->error, STATUS_OUT_OF_MEMORY,
+                          "there is no memory to unpack the archive");
+    return error_fail(&source->error, STATUS_BAD_ARCHIVE,
+                      "the archive's gzip stream is broken before byte %llu: %s",
+                      (unsigned long long)source->offset, stream->msg ? stream->msg : "no reason");
+}
+
+/* An error after some bytes is returned by the next call. */
 static ssize_t inflate_block(struct archive_source *source, size_t room)
 {
     z_stream *stream = &source->stream;
     stream->next_out = source->block;
     stream->avail_out = (unsigned)room;
-    while (stream->avail_out > 0) {
-        if (source->gzip_ended && !goes_on(source))
-            break;
-        if (stream->avail_in == 0) {
-            ssize_t count = read_file(source, source->packed, ARCHIVE_PACKED_BYTES);
-            if (count == 0)
-                error_set(&source->error, STATUS_BAD_ARCHIVE,
-                          "the archive is truncated: its gzip stream does not end in %llu bytes",
-                          (unsigned long long)source->file_bytes);
-            if (count <= 0)
-                return -1;
-            stream->next_in = source->packed;
-            stream->avail_in = (unsigned)count;
-        }
-        int result = inflate(stream, Z_NO_FLUSH);
-        source->gzip_ended = result == Z_STREAM_END;
-        if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-            error_set(
-                &source->error, result == Z_MEM_ERROR ? STATUS_OUT_OF_MEMORY : STATUS_BAD_ARCHIVE,
-                "the archive's gzip stream is broken before byte %llu: %s",
-                (unsigned long long)source->offset, stream->msg ? stream->msg : "zlib failed");
-            return -1;
-        }
-    }
-    return source->error.status == STATUS_OK ? (ssize_t)(room - stream->avail_out) : -1;
+    while (stream->avail_out > 0 && inflate_more(source))
+        continue;
+    ssize_t count = (ssize_t)(room - stream->avail_out);
+    return count == 0 && source->error.status != STATUS_OK ? -1 : count;
 }
 
-/* Counts the records of a zip's directory, by their signatures, before libarchive allocates memory
- * for each. */
-static void count_records(struct archive_source *source, size_t count)
+static size_t count_signatures(const uint8_t *bytes, size_t length)
 {
     static const char signature[4] = "PK\1\2";
-    uint8_t seam[2 * sizeof source->tail] = {0};
-    size_t kept = sizeof source->tail, next = count < kept ? count : kept, found = 0;
-    memcpy(seam, source->tail, kept);
-    memcpy(seam + kept, source->block, next);
-    for (size_t i = 0; i + sizeof signature <= kept + next; i++)
-        found += memcmp(seam + i, signature, sizeof signature) == 0;
-    for (const uint8_t *at = source->block;
-         (at = memmem(at, count - (size_t)(at - source->block), signature, sizeof signature));
+    size_t found = 0;
+    for (const uint8_t *at = bytes;
+         (at = memmem(at, length - (size_t)(at - bytes), signature, sizeof signature));
          at += sizeof signature)
         found++;
-    memcpy(source->tail, count < kept ? seam + next : source->block + count - kept, kept);
+    return found;
+}
+
+/* Counts the records of a zip's directory by their signatures, before libarchive allocates memory
+ * for each. It reads the directory once, from its beginning; then it goes back to the members. */
+static void count_records(struct archive_source *source, size_t length)
+{
+    const uint8_t *bytes = source->block;
+    uint64_t start = source->offset - length;
+    uint8_t seam[2 * sizeof source->tail] = {0};
+    size_t kept = sizeof source->tail, found = 0;
+    if (source->counted >= source->offset)
+        return;
+    if (source->counted >= start) {
+        bytes += source->counted - start;
+        length -= source->counted - start;
+        memcpy(seam, source->tail, kept);
+    }
+    memcpy(seam + kept, bytes, length < kept ? length : kept);
+    found = count_signatures(seam, sizeof seam) + count_signatures(bytes, length);
+    source->counted = source->offset;
+    if (length >= kept)
+        memcpy(source->tail, bytes + length - kept, kept);
     if (found > source->entries)
         source->stop = SOURCE_ENTRIES;
     source->entries -= found;

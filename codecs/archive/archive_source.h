@@ -24,7 +24,8 @@ struct archive_source {
     uint64_t budget;  /* unpacked bytes that may be read before it is set again */
     uint64_t entries; /* records of a zip's directory that may be read */
     bool counts;      /* records are counted */
-    uint8_t tail[3];  /* the end of the last block, if records are counted */
+    uint64_t counted; /* end of the bytes in which they were counted; 0: none */
+    uint8_t tail[3];  /* the last of these bytes */
     bool gzip;
     bool gzip_ended; /* the stream of the last gzip header is complete */
     uint8_t *packed; /* ARCHIVE_PACKED_BYTES, if gzip */

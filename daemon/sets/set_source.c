@@ -29,6 +29,8 @@ enum status set_source_spool(struct set_source *source, const uint8_t *bytes, si
 static enum status open_archive(struct set_source *source, struct error *error)
 {
     const struct archive_limits limits = {.members_max = SET_MEMBERS_MAX,
+                                          .zip_members_max = SET_ZIP_MEMBERS_MAX,
+                                          .zip_bytes_max = SET_ZIP_BYTES_MAX,
                                           .bytes_max = source->bytes_max,
                                           .name_bytes_max = SET_NAME_BYTES_MAX};
     struct files_input input;
