@@ -1,8 +1,9 @@
 /*
  * pool.c - allocates blocks in segments of memory: first fit, at the lowest address.
  *
- * A segment is memory from the backend. A piece is a part of a segment that a block uses. Segments
- * are ordered by address, and pieces by their offset.
+ * A segment is memory from the backend. It consists of pieces: blocks that are used, and gaps.
+ * Between two gaps there is at least one block. The gaps of all segments are in one tree
+ * (gap.h), because thousands of blocks may be used at a time.
  */
 #include "gpu/engine/pool.h"
 
@@ -16,19 +17,20 @@
 
 #include "codecs/image.h"
 #include "conf/list.h"
+#include "conf/lock.h"
+#include "gpu/engine/gap.h"
 
 struct pool_segment {
     struct list_node node;
     uint8_t *memory;
-    size_t bytes;
-    struct list pieces; /* ordered by offset */
+    size_t bytes, used;
 };
 
-/* A used part of a segment. The memory between two pieces, a gap, is free. */
+/* A block, or a gap. */
 struct pool_piece {
-    struct list_node node;
+    struct gap gap; /* memory and bytes are set for a block, too */
     struct pool_segment *segment;
-    size_t offset, bytes;
+    struct pool_piece *next; /* if it is spare */
 };
 
 struct pool {
@@ -38,7 +40,14 @@ struct pool {
     pthread_mutex_t lock; /* guards all members below */
     size_t held, used;
     struct list segments; /* ordered by address */
+    struct gap *gaps;
+    struct pool_piece *spare; /* kept for later blocks */
 };
+
+static struct pool_piece *piece_of(struct gap *gap)
+{
+    return gap ? container_of(gap, struct pool_piece, gap) : NULL;
+}
 
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
                          const struct pool_backend *backend)
@@ -50,10 +59,76 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
     pool->segment_bytes = buffer_align(segment_bytes);
     pool->backend = *backend;
-    pthread_mutex_init(&pool->lock, NULL);
+    lock_init(&pool->lock);
     list_init(&pool->segments);
     return pool;
 }
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* NULL: out of memory. */
+static struct pool_piece *piece_take(struct pool *pool)
+{
+    struct pool_piece *piece = pool->spare;
+    if (!piece)
+        return calloc(1, sizeof *piece);
+    pool->spare = piece->next;
+    return piece;
+}
+
+static void piece_drop(struct pool *pool, struct pool_piece *piece)
+{
+    piece->next = pool->spare;
+    pool->spare = piece;
+}
+
+/* Makes the beginning of a gap a block. The last `bytes` of a gap need no new piece. NULL: out of
+ * memory. */
+static struct pool_piece *piece_cut(struct pool *pool, struct pool_piece *from, size_t bytes)
+{
+    struct gap *gap = &from->gap;
+    if (gap->bytes == bytes) {
+        gap_remove(&pool->gaps, gap);
+        return from;
+    }
+    struct pool_piece *piece = piece_take(pool);
+    if (!piece) /* uncovered: memory */
+        return NULL;
+    piece->gap.memory = gap->memory;
+    piece->gap.bytes = bytes;
+    piece->segment = from->segment;
+    gap_resize(&pool->gaps, gap, gap->memory + bytes, gap->bytes - bytes);
+    return piece;
+}
+
+/* Makes a block a gap, or a part of the gaps beside it. */
+static void piece_free(struct pool *pool, struct pool_piece *piece)
+{
+    uint8_t *memory = piece->gap.memory, *end = memory + piece->gap.bytes;
+    struct pool_piece *before = piece_of(gap_before(pool->gaps, memory));
+    struct pool_piece *after = piece_of(gap_from(pool->gaps, memory));
+    if (before && (before->segment != piece->segment ||
+                   before->gap.memory + before->gap.bytes != memory))
+        before = NULL;
+    if (after && (after->segment != piece->segment || after->gap.memory != end))
+        after = NULL;
+    if (before && after) {
+        end += after->gap.bytes;
+        gap_remove(&pool->gaps, &after->gap);
+        piece_drop(pool, after);
+    }
+    if (before)
+        gap_resize(&pool->gaps, &before->gap, before->gap.memory,
+                   (size_t)(end - before->gap.memory));
+    else if (after)
+        gap_resize(&pool->gaps, &after->gap, memory, piece->gap.bytes + after->gap.bytes);
+    else
+        gap_insert(&pool->gaps, &piece->gap);
+    if (before || after)
+        piece_drop(pool, piece);
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static void segment_destroy(const struct pool *pool, struct pool_segment *segment)
 {
@@ -61,14 +136,17 @@ static void segment_destroy(const struct pool *pool, struct pool_segment *segmen
     free(segment);
 }
 
-/* Frees segments without pieces until the pool holds at most held_max bytes, or none is left. */
+/* Frees segments without blocks until the pool holds at most held_max bytes, or none is left. */
 static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
     list_each_safe(node, after, &pool->segments)
     {
         struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if (pool->held <= held_max || !list_empty(&segment->pieces))
+        if (pool->held <= held_max || segment->used > 0)
             continue;
+        struct gap *gap = gap_from(pool->gaps, segment->memory); /* the whole segment */
+        gap_remove(&pool->gaps, gap);
+        piece_drop(pool, piece_of(gap));
         list_remove(&pool->segments, &segment->node);
         pool->held -= segment->bytes;
         segment_destroy(pool, segment);
@@ -81,6 +159,10 @@ void pool_destroy(struct pool *pool)
         return;
     assert(pool->used == 0);
     pool_drop_idle(pool, 0);
+    for (struct pool_piece *piece; (piece = pool->spare);) {
+        pool->spare = piece->next;
+        free(piece);
+    }
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -88,24 +170,6 @@ void pool_destroy(struct pool *pool)
 bool pool_fits(const struct pool *pool, size_t bytes)
 {
     return bytes <= pool->budget && buffer_align(bytes) <= pool->budget;
-}
-
-/* Finds the lowest gap of at least `bytes` in the segment and sets *offset to its start. Returns
- * the list node after the gap: a piece's, or the list's head. NULL: there is no such gap. */
-static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes, size_t *offset)
-{
-    size_t start = 0;
-    list_each(node, &segment->pieces)
-    {
-        const struct pool_piece *piece = container_of(node, struct pool_piece, node);
-        if (piece->offset - start >= bytes) {
-            *offset = start;
-            return node;
-        }
-        start = piece->offset + piece->bytes;
-    }
-    *offset = start;
-    return segment->bytes - start >= bytes ? &segment->pieces.head : NULL;
 }
 
 /* NULL: out of memory. */
@@ -120,7 +184,6 @@ static struct pool_segment *segment_create(const struct pool *pool, size_t bytes
         return NULL;
     }
     segment->bytes = bytes;
-    list_init(&segment->pieces);
     return segment;
 }
 
@@ -134,76 +197,70 @@ static void pool_insert(struct pool *pool, struct pool_segment *segment)
     pool->held += segment->bytes;
 }
 
-/* Adds a segment of at least `bytes`. The caller has checked the budget. NULL: out of memory. */
-static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
+/* Adds a segment of at least `bytes`, and returns its gap. The caller has checked the budget. NULL:
+ * out of memory. */
+static struct pool_piece *pool_grow(struct pool *pool, size_t bytes)
 {
     size_t wanted = bytes > pool->segment_bytes ? bytes : pool->segment_bytes;
     if (wanted > pool->budget - pool->held)
         wanted = pool->budget - pool->held;
-    struct pool_segment *segment = segment_create(pool, wanted);
-    if (!segment && wanted > bytes)
+    struct pool_piece *piece = piece_take(pool);
+    struct pool_segment *segment = piece ? segment_create(pool, wanted) : NULL;
+    if (!segment && piece && wanted > bytes)
         segment = segment_create(pool, bytes);
-    if (segment)
-        pool_insert(pool, segment);
-    return segment;
+    if (!segment) {
+        if (piece)
+            piece_drop(pool, piece);
+        return NULL;
+    }
+    pool_insert(pool, segment);
+    piece->gap.memory = segment->memory;
+    piece->gap.bytes = segment->bytes;
+    piece->segment = segment;
+    gap_insert(&pool->gaps, &piece->gap);
+    return piece;
 }
 
-/* The size of all segments that have pieces. */
+/* The size of all segments that have blocks. */
 static size_t pool_busy(const struct pool *pool)
 {
     size_t busy = 0;
     list_each(node, &pool->segments)
     {
         const struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        busy += list_empty(&segment->pieces) ? 0 : segment->bytes;
+        busy += segment->used > 0 ? segment->bytes : 0;
     }
     return busy;
 }
 
-/* The segment with the lowest address that has a gap for `bytes`, or NULL. */
-static struct pool_segment *pool_gap(const struct pool *pool, size_t bytes)
+/* Returns the lowest gap for `bytes`, or adds a segment. If the budget does not allow another
+ * segment, or the backend has no memory, frees segments without blocks first. NULL: out of memory,
+ * or other blocks must be freed first. */
+static struct pool_piece *pool_find(struct pool *pool, size_t bytes)
 {
-    size_t offset;
-    list_each(node, &pool->segments)
-    {
-        struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if (segment_gap(segment, bytes, &offset))
-            return segment;
-    }
-    return NULL;
-}
-
-/* Returns a segment that has a gap for `bytes`, or adds one. If the budget does not allow another
- * segment, or the backend has no memory, frees segments without pieces first. NULL: out of memory,
- * or other pieces must be freed first. */
-static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
-{
-    struct pool_segment *segment = pool_gap(pool, bytes);
-    if (!segment && bytes <= pool->budget - pool->held)
-        segment = pool_grow(pool, bytes);
-    if (!segment && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
+    struct pool_piece *gap = piece_of(gap_lowest(pool->gaps, bytes));
+    if (!gap && bytes <= pool->budget - pool->held)
+        gap = pool_grow(pool, bytes);
+    if (!gap && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
         pool_drop_idle(pool, pool->budget - bytes);
-        segment = pool_grow(pool, bytes);
-        if (!segment) {
+        gap = pool_grow(pool, bytes);
+        if (!gap) {
             pool_drop_idle(pool, 0); /* the backend is out of memory */
-            segment = pool_grow(pool, bytes);
+            gap = pool_grow(pool, bytes);
         }
     }
-    return segment;
+    return gap;
 }
 
 static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block *block)
 {
-    struct pool_segment *segment = pool_find(pool, bytes);
-    struct pool_piece *piece = segment ? calloc(1, sizeof(*piece)) : NULL;
+    struct pool_piece *gap = pool_find(pool, bytes);
+    struct pool_piece *piece = gap ? piece_cut(pool, gap, bytes) : NULL;
     if (!piece)
         return false;
-    struct list_node *before = segment_gap(segment, bytes, &piece->offset);
-    piece->segment = segment;
-    piece->bytes = bytes;
-    list_insert_before(&segment->pieces, before, &piece->node);
+    piece->segment->used += bytes;
     pool->used += bytes;
-    *block = (struct pool_block){segment->memory + piece->offset, bytes, piece};
+    *block = (struct pool_block){piece->gap.memory, bytes, piece};
     return true;
 }
 
@@ -211,7 +268,7 @@ bool pool_has_room(const struct pool *pool, size_t bytes)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
     pthread_mutex_lock(lock);
-    bool has = pool_gap(pool, buffer_align(bytes)) != NULL;
+    bool has = gap_lowest(pool->gaps, buffer_align(bytes)) != NULL;
     pthread_mutex_unlock(lock);
     return has;
 }
@@ -240,10 +297,10 @@ void pool_give(struct pool *pool, struct pool_block *block)
     if (!piece)
         return;
     pthread_mutex_lock(&pool->lock);
-    list_remove(&piece->segment->pieces, &piece->node);
-    pool->used -= piece->bytes;
+    piece->segment->used -= piece->gap.bytes;
+    pool->used -= piece->gap.bytes;
+    piece_free(pool, piece);
     pthread_mutex_unlock(&pool->lock);
-    free(piece);
     *block = (struct pool_block){0};
 }
 

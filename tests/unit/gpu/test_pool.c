@@ -142,6 +142,58 @@ TEST(test_a_gap_is_filled_at_the_lowest_address)
     pool_destroy(pool);
 }
 
+/* ---- many blocks ----------------------------------------------------------------------------- */
+
+#define UNITS  4096 /* of BUFFER_ALIGN bytes */
+#define BLOCKS 600
+
+/* The first of `count` free units in a row; UNITS: there are none. */
+static size_t first_fit(const bool *used, size_t count)
+{
+    size_t run = 0;
+    for (size_t i = 0; i < UNITS; i++) {
+        run = used[i] ? 0 : run + 1;
+        if (run == count)
+            return i + 1 - count;
+    }
+    return UNITS;
+}
+
+/* Compares each address with that of a search of all units. */
+TEST(test_many_blocks_are_at_the_lowest_addresses)
+{
+    static bool used[UNITS];
+    static struct pool_block blocks[BLOCKS];
+    struct pool *pool = open_pool(UNITS * BUFFER_ALIGN, UNITS * BUFFER_ALIGN);
+    struct pool_block whole;
+    uint32_t random = 1;
+    assert_true(pool_take(pool, UNITS * BUFFER_ALIGN, &whole, NULL));
+    uint8_t *start = whole.memory;
+    pool_give(pool, &whole);
+    for (int i = 0; i < 20000; i++) {
+        struct pool_block *block = &blocks[(random = random * 1664525u + 1013904223u) >> 8 & 511];
+        size_t units = 1 + (random >> 20) % 16, at = first_fit(used, units);
+        if (block->memory) {
+            size_t from = (size_t)((uint8_t *)block->memory - start) / BUFFER_ALIGN;
+            memset(used + from, 0, block->bytes / BUFFER_ALIGN);
+            pool_give(pool, block);
+        } else if (at < UNITS) {
+            assert_true(pool_has_room(pool, units * BUFFER_ALIGN));
+            assert_true(pool_take(pool, units * BUFFER_ALIGN - 1, block, NULL));
+            assert_ptr_equal(block->memory, start + at * BUFFER_ALIGN);
+            memset(used + at, 1, units);
+        } else {
+            assert_false(pool_has_room(pool, units * BUFFER_ALIGN));
+            assert_false(pool_take(pool, units * BUFFER_ALIGN, block, NULL));
+        }
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        pool_give(pool, &blocks[i]);
+    assert_true(pool_take(pool, UNITS * BUFFER_ALIGN, &whole, NULL)); /* one gap again */
+    pool_give(pool, &whole);
+    pool_destroy(pool);
+}
+
 TEST(test_a_backend_without_memory)
 {
     struct pool *pool = open_pool(MIB, 256 * KIB);
