@@ -273,6 +273,8 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->overlays = overlays;
     pipeline->job_ms = -1;
     pipeline->inputs_open_max = inputs_open_max();
+    for (uint32_t device = 0; device < DEVICES_MAX; device++)
+        list_init(&pipeline->computed[device]);
     list_init(&pipeline->free);
     list_init(&pipeline->zombies);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)

@@ -274,6 +274,8 @@ static void call_done(struct cuda_device *device)
     while ((node = list_pop(&device->finished))) {
         struct engine_task *task = cuda_task(node);
         device->held--;
+        struct list_node *next = list_first(&device->finished);
+        task->more = next && cuda_task(next)->done == task->done;
         task->done(task);
     }
 }
