@@ -181,6 +181,8 @@ struct cuda_device {
     bool urgent;           /* the thread must take them now */
     bool patient;          /* the thread takes progressive JPEGs only when it looks for others whose
                               scans have ended */
+    uint32_t wanted;       /* the thread need not be woken for fewer small tasks:
+                              cuda_queue_wanted */
     struct list ended;     /* slots whose callbacks have reported the end of their batches */
     bool left_service;     /* the device left service, and the thread must fail its tasks */
     bool closing;          /* the thread must return */
@@ -389,6 +391,11 @@ void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
 /* Moves the next batch from a queue to a free slot, and returns the slot. NULL: no task can start
  * now. The batch is empty if all its tasks were past their deadlines. */
 struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns);
+/* Whether a prepared task is one of QUEUE_CODEC with at most BATCH_PIXELS_SMALL. Any thread. */
+bool cuda_queue_is_small(const struct engine_task *task);
+/* How many further such tasks can make a batch start. If fewer are submitted, they must wait until
+ * another batch ends. */
+uint32_t cuda_queue_wanted(const struct cuda_device *device);
 /* Puts a task whose scans have ended into QUEUE_CODEC; or into the finished list, if it has failed
  * or is past its deadline. The caller has removed it from its slot. */
 void cuda_queue_after_scans(struct cuda_device *device, struct engine_task *task, uint64_t now_ns);
