@@ -196,9 +196,10 @@
 #define BATCHES_LIGHT     2
 #define BATCH_PIXELS_WAIT (1u << 20)
 /* An image of at most this many pixels is small. While BATCHES_LIGHT light batches run, small
- * images also wait until they are BATCH_TASKS_HEAVY, or twice as many for each further light batch
- * that runs, so that the batches grow with the load. A batch of small images may then have this
- * many pixels, and counts as light: on an H200 it runs for less than a millisecond. */
+ * images also wait until they are BATCH_TASKS_HEAVY, or more if the device has more than
+ * BATCH_TASKS_MAX tasks (cuda_queue.c), so that the batches grow with the load. A batch of small
+ * images may then have this many pixels, and counts as light: on an H200 it runs for less than a
+ * millisecond. */
 #define BATCH_PIXELS_SMALL  (256u << 10)
 #define BATCH_PIXELS_SMALLS (16u << 20)
 /* Further streams of a device, with a lower priority, for files that take long: progressive JPEGs

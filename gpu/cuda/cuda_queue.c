@@ -263,13 +263,17 @@ static uint32_t light_batches(const struct cuda_device *device)
     return running;
 }
 
-/* How many small tasks are enough for a batch, while `running` light batches run. */
-static uint32_t smalls_wanted(uint32_t running)
+/* How many small tasks are enough for a batch, while `running` light batches run: a quarter of the
+ * tasks that the device has beyond the first BATCH_TASKS_MAX. So a burst runs in several small
+ * batches, and under load some batches run while the results of others are taken. */
+static uint32_t smalls_wanted(const struct cuda_device *device, uint32_t running)
 {
-    uint32_t wanted = running < BATCHES_LIGHT ? 1 : BATCH_TASKS_HEAVY;
-    for (uint32_t i = BATCHES_LIGHT; i < running && wanted < BATCH_TASKS_MAX; i++)
-        wanted *= 2;
-    return wanted;
+    size_t part = device->held > BATCH_TASKS_MAX ? (device->held - BATCH_TASKS_MAX) / 4 : 0;
+    if (running < BATCHES_LIGHT)
+        return 1;
+    return part < BATCH_TASKS_HEAVY ? BATCH_TASKS_HEAVY
+           : part > BATCH_TASKS_MAX ? BATCH_TASKS_MAX
+                                    : (uint32_t)part;
 }
 
 static bool are_small(const struct list *waiting)
@@ -280,12 +284,13 @@ static bool are_small(const struct list *waiting)
     return true;
 }
 
-/* Whether so few tasks are queued that they must wait for others. */
-static bool are_few(const struct list *waiting, uint32_t running)
+/* Whether so few tasks of QUEUE_CODEC are queued that they must wait for others. */
+static bool are_few(const struct cuda_device *device, uint32_t running)
 {
+    const struct list *waiting = &device->queues[QUEUE_CODEC];
     uint64_t pixels = 0;
     if (are_small(waiting))
-        return waiting->length < smalls_wanted(running);
+        return waiting->length < smalls_wanted(device, running);
     list_each(node, waiting)
         pixels += pixels_of(cuda_task(node));
     return pixels < BATCH_PIXELS_WAIT;
@@ -301,13 +306,13 @@ static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
         return cuda_scans_many(device) && !device->scans_due && waiting->length < SCANS_TASKS_MAX;
     uint32_t running = light_batches(device);
     return queue == QUEUE_CODEC && running >= BATCHES_LIGHT && waiting->length < BATCH_TASKS_MAX &&
-           are_few(waiting, running);
+           are_few(device, running);
 }
 
 uint32_t cuda_queue_wanted(const struct cuda_device *device)
 {
     const struct list *waiting = &device->queues[QUEUE_CODEC];
-    uint32_t wanted = smalls_wanted(light_batches(device));
+    uint32_t wanted = smalls_wanted(device, light_batches(device));
     /* A device that has failed has slots that stay busy, but no batch that ends. */
     bool ends = device->held > 0 && cuda_device_state(device) != DEVICE_FAILED;
     if (!ends || cuda_scans_many(device) || waiting->length >= wanted || !are_small(waiting))

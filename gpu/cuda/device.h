@@ -351,6 +351,11 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot);
 /* Whether the scans of all tasks of such a batch have ended. */
 bool cuda_codec_all_ended(const struct cuda_slot *slot);
+/* Make the processor load what the device's thread will read of a task: the first function its plan
+ * and its memory, the second one, for a JPEG, its frame. Another thread has written them just now,
+ * so that each load takes 100 ns, and a task needs 40. */
+void cuda_codec_prefetch_plan(const struct engine_task *task);
+void cuda_codec_prefetch_frame(const struct engine_task *task);
 /* Whether the device decodes a progressive JPEG for the task. Reads the file's frame. */
 bool cuda_codec_is_progressive(const struct engine_task *task);
 /* Number of images of the task that the device encodes. */

@@ -365,6 +365,18 @@ static void note_suspension(struct cuda_device *device, uint64_t now_ns)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+static void accept_tasks(struct cuda_device *device, struct list *submitted)
+{
+    struct list_node *node;
+    list_each (each, submitted)
+        cuda_codec_prefetch_plan(cuda_task(each));
+    list_each (each, submitted)
+        if (!cuda_task(each)->plan->idle)
+            cuda_codec_prefetch_frame(cuda_task(each));
+    while ((node = list_pop(submitted)))
+        cuda_queue_accept(device, cuda_task(node));
+}
+
 static void *thread_main(void *argument)
 {
     struct cuda_device *device = argument;
@@ -375,8 +387,7 @@ static void *thread_main(void *argument)
         note_suspension(device, now_ns);
         if (events.left_service)
             cuda_queue_fail(device);
-        while ((node = list_pop(&events.submitted)))
-            cuda_queue_accept(device, cuda_task(node));
+        accept_tasks(device, &events.submitted);
         while ((node = list_pop(&events.ended)))
             slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
         continue_after_long(device, now_ns);

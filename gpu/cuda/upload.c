@@ -33,11 +33,14 @@ static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, 
 }
 
 /* The largest piece that a kernel copies. A copy engine is faster than a kernel, and does not use
- * the multiprocessors. But progressive files are decoded far slower than they are copied, and the
- * calls for many small files cost the thread more. */
-static size_t small_bytes(const struct cuda_slot *slot)
+ * the multiprocessors. But progressive files are decoded far slower than they are copied, and in a
+ * batch of many files the calls cost the thread more: a call takes as long as 100 KiB on the
+ * bus. */
+static size_t small_bytes(const struct cuda_slot *slot, const struct engine_task *task)
 {
-    return slot->queue == QUEUE_SCANS ? UPLOAD_PIECE_BYTES_MAX : 64 * KIB;
+    return slot->queue == QUEUE_SCANS || (task && slot->tasks.length > BATCH_TASKS_HEAVY)
+               ? UPLOAD_PIECE_BYTES_MAX
+               : 64 * KIB;
 }
 
 /* Copies all small pieces with one launch, and empties the list. If the launch fails, copies each
@@ -67,7 +70,7 @@ static cudaError_t add_piece(struct cuda_slot *slot, struct uploads *uploads,
 {
     if (bytes == 0)
         return cudaSuccess;
-    if (!slot->has_codec || bytes > small_bytes(slot))
+    if (!slot->has_codec || bytes > small_bytes(slot, task))
         return copy_piece(slot, task, to, from, bytes);
     uploads->tasks[uploads->count] = task;
     uploads->pieces[uploads->count++] = (struct upload_piece){from, to, (uint32_t)bytes};
@@ -86,7 +89,7 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
     uint8_t *to = cuda_buffers(task).input;
     size_t file = plan->source.file.bytes, rest = 0;
     cudaError_t result = cudaSuccess;
-    if (file > 0 && file <= small_bytes(slot)) {
+    if (file > 0 && file <= small_bytes(slot, task)) {
         result = add_piece(slot, uploads, task, to, from, file);
         rest = buffer_align(plan->frame_at + plan->source.file.frame_bytes);
     }

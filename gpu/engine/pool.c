@@ -4,12 +4,21 @@
  * A segment is memory from the backend. It consists of pieces: blocks that are used, and gaps.
  * Between two gaps there is at least one block. The gaps of all segments are in one tree
  * (gap.h), because thousands of blocks may be used at a time.
+ *
+ * Small blocks that are given back first go to a shelf, and from there to the next request of about
+ * their size. There are several shelves, and a thread always uses the same one, so that threads
+ * rarely wait for each other. If the tree has no gap for a request, all shelves are cleared into it
+ * before the pool grows. So shelves never make a request fail.
+ *
+ * Locks, in the order in which a thread may take them: the pool's, a shelf's.
  */
 #include "gpu/engine/pool.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +42,18 @@ struct pool_piece {
     struct pool_piece *next; /* if it is spare */
 };
 
+#define SHELVES         32
+#define SHELF_BLOCKS    8
+#define SHELF_BLOCK_MAX (1 * MIB)
+/* A block may be larger than the request by this part of it: the images of a set differ little. */
+#define SHELF_SPARE_PART 8
+
+struct shelf {
+    alignas(64) pthread_mutex_t lock; /* guards the other members */
+    uint32_t count;
+    struct pool_piece *blocks[SHELF_BLOCKS];
+};
+
 struct pool {
     const char *name;
     size_t budget, segment_bytes;
@@ -42,6 +63,8 @@ struct pool {
     struct list segments; /* ordered by address */
     struct gap *gaps;
     struct pool_piece *spare; /* kept for later blocks */
+    _Atomic size_t shelved;   /* bytes of `used` that are on shelves; needs no lock */
+    struct shelf shelves[SHELVES];
 };
 
 static struct pool_piece *piece_of(struct gap *gap)
@@ -52,14 +75,17 @@ static struct pool_piece *piece_of(struct gap *gap)
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
                          const struct pool_backend *backend)
 {
-    struct pool *pool = calloc(1, sizeof(*pool));
+    struct pool *pool = aligned_alloc(alignof(struct pool), sizeof *pool);
     if (!pool) /* uncovered: memory */
         return NULL;
+    memset(pool, 0, sizeof *pool);
     pool->name = name;
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
     pool->segment_bytes = buffer_align(segment_bytes);
     pool->backend = *backend;
     lock_init(&pool->lock);
+    for (int i = 0; i < SHELVES; i++)
+        lock_init(&pool->shelves[i].lock);
     list_init(&pool->segments);
     return pool;
 }
@@ -128,6 +154,84 @@ static void piece_free(struct pool *pool, struct pool_piece *piece)
         piece_drop(pool, piece);
 }
 
+/* ---- shelves --------------------------------------------------------------------------------- */
+
+static struct shelf *own_shelf(struct pool *pool)
+{
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t number; /* from 1 */
+    if (number == 0)
+        number = atomic_fetch_add(&threads, 1) + 1;
+    return &pool->shelves[number % SHELVES];
+}
+
+/* Takes a block from the thread's shelf. NULL: it has none of this size. */
+static struct pool_piece *shelf_take(struct pool *pool, size_t bytes)
+{
+    struct shelf *shelf = own_shelf(pool);
+    struct pool_piece *found = NULL;
+    pthread_mutex_lock(&shelf->lock);
+    for (uint32_t i = shelf->count; i-- > 0 && !found;) {
+        struct pool_piece *piece = shelf->blocks[i];
+        if (piece->gap.bytes < bytes || piece->gap.bytes - bytes > bytes / SHELF_SPARE_PART)
+            continue;
+        found = piece;
+        shelf->blocks[i] = shelf->blocks[--shelf->count];
+        atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+    return found;
+}
+
+/* false: the shelf is full, or not for blocks of this size. */
+static bool shelf_put(struct pool *pool, struct pool_piece *piece)
+{
+    struct shelf *shelf = own_shelf(pool);
+    if (piece->gap.bytes > SHELF_BLOCK_MAX)
+        return false;
+    pthread_mutex_lock(&shelf->lock);
+    bool put = shelf->count < SHELF_BLOCKS;
+    if (put) {
+        shelf->blocks[shelf->count++] = piece;
+        atomic_fetch_add(&pool->shelved, piece->gap.bytes);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+    return put;
+}
+
+/* Call with the pool's lock held. */
+static void pool_free(struct pool *pool, struct pool_piece *piece)
+{
+    piece->segment->used -= piece->gap.bytes;
+    pool->used -= piece->gap.bytes;
+    piece_free(pool, piece);
+}
+
+/* Call with the pool's lock held. Frees the blocks on all shelves. */
+static void clear_shelves(struct pool *pool)
+{
+    for (int i = 0; i < SHELVES && atomic_load(&pool->shelved) > 0; i++) {
+        struct shelf *shelf = &pool->shelves[i];
+        pthread_mutex_lock(&shelf->lock);
+        while (shelf->count > 0) {
+            struct pool_piece *piece = shelf->blocks[--shelf->count];
+            atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
+            pool_free(pool, piece);
+        }
+        pthread_mutex_unlock(&shelf->lock);
+    }
+}
+
+/* Call with the pool's lock held. The lowest gap, NULL: there is none, also without shelves. */
+static struct gap *pool_gap(struct pool *pool, size_t bytes)
+{
+    struct gap *gap = gap_lowest(pool->gaps, bytes);
+    if (gap || atomic_load(&pool->shelved) == 0)
+        return gap;
+    clear_shelves(pool);
+    return gap_lowest(pool->gaps, bytes);
+}
+
 /* ---- segments -------------------------------------------------------------------------------- */
 
 static void segment_destroy(const struct pool *pool, struct pool_segment *segment)
@@ -157,12 +261,15 @@ void pool_destroy(struct pool *pool)
 {
     if (!pool)
         return;
+    clear_shelves(pool);
     assert(pool->used == 0);
     pool_drop_idle(pool, 0);
     for (struct pool_piece *piece; (piece = pool->spare);) {
         pool->spare = piece->next;
         free(piece);
     }
+    for (int i = 0; i < SHELVES; i++)
+        pthread_mutex_destroy(&pool->shelves[i].lock);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -238,7 +345,7 @@ static size_t pool_busy(const struct pool *pool)
  * or other blocks must be freed first. */
 static struct pool_piece *pool_find(struct pool *pool, size_t bytes)
 {
-    struct pool_piece *gap = piece_of(gap_lowest(pool->gaps, bytes));
+    struct pool_piece *gap = piece_of(pool_gap(pool, bytes));
     if (!gap && bytes <= pool->budget - pool->held)
         gap = pool_grow(pool, bytes);
     if (!gap && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
@@ -252,24 +359,23 @@ static struct pool_piece *pool_find(struct pool *pool, size_t bytes)
     return gap;
 }
 
-static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block *block)
+/* NULL: there is not enough free memory. */
+static struct pool_piece *pool_take_locked(struct pool *pool, size_t bytes)
 {
     struct pool_piece *gap = pool_find(pool, bytes);
     struct pool_piece *piece = gap ? piece_cut(pool, gap, bytes) : NULL;
-    if (!piece)
-        return false;
-    piece->segment->used += bytes;
-    pool->used += bytes;
-    *block = (struct pool_block){piece->gap.memory, bytes, piece};
-    return true;
+    if (piece) {
+        piece->segment->used += bytes;
+        pool->used += bytes;
+    }
+    return piece;
 }
 
-bool pool_has_room(const struct pool *pool, size_t bytes)
+bool pool_has_room(struct pool *pool, size_t bytes)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
-    pthread_mutex_lock(lock);
-    bool has = gap_lowest(pool->gaps, buffer_align(bytes)) != NULL;
-    pthread_mutex_unlock(lock);
+    pthread_mutex_lock(&pool->lock);
+    bool has = pool_gap(pool, buffer_align(bytes)) != NULL;
+    pthread_mutex_unlock(&pool->lock);
     return has;
 }
 
@@ -278,37 +384,50 @@ bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *
     return pool_take_beside(pool, bytes, 0, block, exhausted);
 }
 
+/* `exhausted` is not about memory on shelves: who put it there after clear_shelves will tell those
+ * that wait. */
 bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_block *block,
                       bool *exhausted)
 {
-    *block = (struct pool_block){0};
-    pthread_mutex_lock(&pool->lock);
     bool fits = pool_fits(pool, bytes);
-    bool taken = bytes == 0 || (fits && pool_take_locked(pool, buffer_align(bytes), block));
+    struct pool_piece *piece = NULL;
+    *block = (struct pool_block){0};
     if (exhausted)
-        *exhausted = !taken && (!fits || pool->used == held);
-    pthread_mutex_unlock(&pool->lock);
-    return taken;
+        *exhausted = false;
+    if (bytes == 0)
+        return true;
+    if (fits && bytes <= SHELF_BLOCK_MAX)
+        piece = shelf_take(pool, buffer_align(bytes));
+    if (!piece) {
+        pthread_mutex_lock(&pool->lock);
+        piece = fits ? pool_take_locked(pool, buffer_align(bytes)) : NULL;
+        if (exhausted)
+            *exhausted = !piece && (!fits || pool->used == held);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    if (piece)
+        *block = (struct pool_block){piece->gap.memory, piece->gap.bytes, piece};
+    return piece != NULL;
 }
 
 void pool_give(struct pool *pool, struct pool_block *block)
 {
     struct pool_piece *piece = block->piece;
-    if (!piece)
+    *block = (struct pool_block){0};
+    if (!piece || shelf_put(pool, piece))
         return;
     pthread_mutex_lock(&pool->lock);
-    piece->segment->used -= piece->gap.bytes;
-    pool->used -= piece->gap.bytes;
-    piece_free(pool, piece);
+    pool_free(pool, piece);
     pthread_mutex_unlock(&pool->lock);
-    *block = (struct pool_block){0};
 }
 
 struct pool_usage pool_usage(const struct pool *pool)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
     pthread_mutex_lock(lock);
-    struct pool_usage usage = {.budget = pool->budget, .held = pool->held, .used = pool->used};
+    struct pool_usage usage = {.budget = pool->budget,
+                               .held = pool->held,
+                               .used = pool->used - atomic_load(&pool->shelved)};
     pthread_mutex_unlock(lock);
     return usage;
 }

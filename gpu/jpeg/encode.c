@@ -108,10 +108,10 @@ static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
 static bool has_baseline_tables(const struct jpeg_encode_image *image)
 {
     int count = image->source.channels == 1 ? DCT_AREA : 2 * DCT_AREA;
+    bool outside = false;
     for (int i = 0; i < count; i++)
-        if (image->quant[i] < 1 || image->quant[i] > 255)
-            return false;
-    return true;
+        outside |= image->quant[i] < 1 || image->quant[i] > 255;
+    return !outside;
 }
 
 static bool is_valid(const struct jpeg_encode_image *image)

@@ -2,7 +2,8 @@
  * bench_images - how many small JPEGs an engine takes in a second, as the pipeline feeds it.
  *
  *     bench_images [--work edges|tensor|thumbnail] [--folder F] [--width 256] [--height 256]
- *                  [--bytes 10000] [--threads N] [--window 1024] [--seconds 3]
+ *                  [--bytes 10000] [--threads N] [--window 1024] [--streams N]
+ *                  [--seconds 3]
  *
  * A thread pool (daemon/workers) reads the header of a file in memory, plans, reserves memory, puts
  * file and headers there and submits the task to the engine. When the device has ended it, a worker
@@ -89,7 +90,7 @@ struct tally {
 static struct bench {
     const char *work_name, *folder;
     const struct work *work;
-    unsigned width, height, bytes, threads, window;
+    unsigned width, height, bytes, threads, window, streams;
     double seconds;
     struct engine *engine;
     struct workers *workers;
@@ -428,7 +429,8 @@ static void print_figures(const struct figures *from, const struct figures *to)
 
 static void open_engine(void)
 {
-    struct engine_config config = {.kind = "cuda", .devices = "0", .pinned_bytes = 8 * GIB};
+    struct engine_config config = {
+        .kind = "cuda", .devices = "0", .streams = bench.streams, .pinned_bytes = 8 * GIB};
     struct error error = {0};
     check(engine_open(&config, &bench.engine, &error) == STATUS_OK, "the engine", &error);
     check(engine_prepare_codecs(bench.engine), "no codecs", NULL);
@@ -477,10 +479,10 @@ static bool take_arguments(int argc, char **argv)
 {
     bench.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     const struct argument options[] = {
-        {"work", .text = &bench.work_name}, {"folder", .text = &bench.folder},
-        {"width", .number = &bench.width},
-        {"height", .number = &bench.height}, {"bytes", .number = &bench.bytes},
-        {"threads", .number = &bench.threads}, {"window", .number = &bench.window},
+        {"work", .text = &bench.work_name},     {"folder", .text = &bench.folder},
+        {"width", .number = &bench.width},      {"height", .number = &bench.height},
+        {"bytes", .number = &bench.bytes},      {"threads", .number = &bench.threads},
+        {"window", .number = &bench.window},    {"streams", .number = &bench.streams},
         {"seconds", .seconds = &bench.seconds}, {.name = NULL}};
     if (arguments_read(argc, argv, options) != argc)
         return false;
@@ -496,9 +498,11 @@ int main(int argc, char **argv)
     struct error error = {0};
     uv_loop_t loop;
     if (!take_arguments(argc, argv)) {
-        fprintf(stderr, "usage: bench_images [--work edges|tensor|thumbnail] [--folder F] "
-                        "[--width W] [--height H] [--bytes N] [--threads N] [--window 1-%d] "
-                        "[--seconds S]\n", WINDOW_MAX);
+        fprintf(stderr,
+                "usage: bench_images [--work edges|tensor|thumbnail] [--folder F] "
+                "[--width W] [--height H] [--bytes N] [--threads N] [--window 1-%d] "
+                "[--streams N] [--seconds S]\n",
+                WINDOW_MAX);
         return 64;
     }
     cJSON *ops = cJSON_Parse(bench.work->ops);

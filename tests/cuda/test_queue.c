@@ -144,27 +144,34 @@ TEST(test_small_batches_wait_for_each_other)
     check_batches("a small batch has ended", (size_t[]){9, 0});
     add(false, 1200, 1000);
     check_batches("a larger one", (size_t[]){1, 0});
-    add_many(31, false, 8, 8);
-    assert_int_equal(take(), 0);
-    add(false, 8, 8);
-    check_batches("twice as many, because three batches run", (size_t[]){32, 0});
 }
 
-/* The more batches run, the more small images share one, up to BATCH_TASKS_MAX. Then a batch may
- * have more pixels than a light one. */
+/* The more tasks the device has, the more small images share a batch: a quarter of those beyond
+ * 128, but 16 to 128. */
 TEST(test_batches_of_small_images_grow)
 {
-    static const unsigned enough[] = {1, 1, 16, 32, 64, 128, 128};
-    open_device(8);
-    for (unsigned running = 0; running < COUNT_OF(enough); running++) {
-        assert_int_equal(cuda_queue_wanted(&engine.devices[0]), enough[running]);
-        for (unsigned i = 1; i < enough[running]; i++) {
+    static const struct {
+        size_t held;
+        uint32_t wanted;
+    } rows[] = {{2, 16}, {128, 16}, {192, 16}, {228, 25}, {512, 96}, {640, 128}, {4096, 128}};
+    struct cuda_device *device = &engine.devices[0];
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_device(8);
+        for (uint32_t running = 0; running < 2; running++) {
+            assert_int_equal(cuda_queue_wanted(device), 1);
             add(false, 256, 256);
+            assert_int_equal(take(), 1);
+        }
+        for (uint32_t left = rows[i].wanted; left > 1; left--) {
+            device->held = rows[i].held;
+            assert_int_equal(cuda_queue_wanted(device), left);
+            add(false, 256, 256);
+            device->held = rows[i].held;
             assert_int_equal(take(), 0);
-            assert_int_equal(cuda_queue_wanted(&engine.devices[0]), enough[running] - i);
         }
         add(false, 256, 256);
-        assert_int_equal(take(), enough[running]);
+        device->held = rows[i].held;
+        assert_int_equal(take(), rows[i].wanted);
         assert_true(taken->is_light);
     }
 }
