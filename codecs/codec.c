@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "codecs/pixel.h"
+
 static const struct codec *const codecs[FORMAT_COUNT] = {
 #define FORMAT(name, ...) &codec_##name,
 #include "conf/formats.def"
@@ -11,6 +13,7 @@ static const struct codec *const codecs[FORMAT_COUNT] = {
 
 struct codec_context {
     void *state[FORMAT_COUNT];
+    struct codec_pixel pixel;
 };
 
 struct codec_context *codec_context_create(void)
@@ -38,6 +41,11 @@ void codec_context_destroy(struct codec_context *context)
         free(context->state[i]);
     }
     free(context);
+}
+
+struct codec_pixel *codec_pixel_of(struct codec_context *context)
+{
+    return &context->pixel;
 }
 
 static const struct codec *codec_of(const struct format *format)

@@ -219,10 +219,10 @@
  * 1 us per task, and the first task waits less than a millisecond for the last one. The number is
  * small because all jobs on a device that fails lose an attempt. */
 #define BATCH_TASKS_HEAVY 16
-/* Tasks in any batch, at most; only a light batch may have more than BATCH_TASKS_HEAVY. It holds 64
- * images of 256 x 256. The device's thread needs 50 us to enqueue a batch that uses the JPEG codec,
- * for any number of images. */
-#define BATCH_TASKS_MAX 64
+/* Tasks in any batch, at most; only a batch that is light, or has only small images, may have more
+ * than BATCH_TASKS_HEAVY. The device's thread needs 50 us to enqueue a batch that uses the JPEG
+ * codec, for any number of images, and further 1 to 2 us per image. */
+#define BATCH_TASKS_MAX 128
 /* Images that the device encodes for a batch, in one launch. A task has up to JOB_OUTPUTS_MAX. */
 #define BATCH_IMAGES_MAX 256
 /* Pixels of the sources of a batch. The launches of the JPEG codec take the device's thread about
@@ -239,6 +239,13 @@
  * would start a batch for each one to four images, and a batch costs it the same for any size. */
 #define BATCHES_LIGHT     2
 #define BATCH_PIXELS_WAIT (1u << 20)
+/* An image of at most this many pixels is small. While BATCHES_LIGHT light batches run, small
+ * images also wait until they are BATCH_TASKS_HEAVY, or more if the device has more than
+ * BATCH_TASKS_MAX tasks (cuda_queue.c), so that the batches grow with the load. A batch of small
+ * images may then have this many pixels, and counts as light: on an H200 it runs for less than a
+ * millisecond. */
+#define BATCH_PIXELS_SMALL  (256u << 10)
+#define BATCH_PIXELS_SMALLS (16u << 20)
 /* Further streams of a device, with a lower priority, for files that take long: progressive JPEGs
  * and PNGs. Other tasks never use these streams, because a file can take half a second. A device
  * runs at most 128 kernels at once, and the short tasks need some of them. */

@@ -174,6 +174,15 @@ $(JPEG_BENCH): private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
 $(O)/tests/bench/bench_jpeg: $(JPEG_BENCH)
 endif
 
+# Without CUDA, bench_images measures the host's part of the CUDA engine.
+IDLE_LIB = $(patsubst %/runtime.o,%/idle_runtime.o,$(STANDIN_LIB))
+$(O)/tests/idle.a: $(IDLE_LIB)
+	$(archive)
+ifneq ($(HAVE_CUDA),yes)
+$(O)/tests/bench/bench_images: $(O)/tests/bench/bench_images.o $(FIXTURES) $(O)/tests/idle.a
+	$(link_test)
+endif
+
 # bench_png compares with those PNG libraries that are installed.
 PNG_PEERS  := $(foreach l,spng libdeflate,$(if $(call has_library,$(l)),$(l)))
 $(O)/tests/bench/png_peers: FORCE

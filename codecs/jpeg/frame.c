@@ -275,7 +275,9 @@ bool jpeg_read_frame(void *opaque, const uint8_t *bytes, size_t length,
     struct jpeg_state *state = opaque;
     struct error error = {0};
     memset(&state->reader, 0, sizeof state->reader);
-    memset(frame, 0, sizeof *frame);
+    /* The tables and scans, most of the 12 KiB, are written when they are counted. */
+    memset(frame, 0, offsetof(struct jpeg_frame, scans));
+    frame->huffman_count = 0;
     state->limits = limits;
     jpeg_begin(state, (j_common_ptr)&state->reader, &error);
     if (setjmp(state->jump) == 0) {

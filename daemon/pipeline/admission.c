@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "conf/lock.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
@@ -11,7 +12,7 @@ void admission_open(struct admission *admission, struct engine *engine, size_t l
 {
     *admission = (struct admission){.engine = engine, .lane_bytes_max = lane_bytes_max,
                                     .jobs_now = jobs_now, .jobs_max = jobs_max};
-    pthread_mutex_init(&admission->lock, NULL);
+    lock_init(&admission->lock);
 }
 
 void admission_close(struct admission *admission)

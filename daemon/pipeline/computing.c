@@ -8,12 +8,16 @@
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
 
-/* On the thread of the device. */
+/* On the thread of the device. Jobs that it returns together go to the workers together. */
 static void on_computed(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
-    dispatch_return(&run->pipeline->dispatch, &run->charge);
-    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+    struct pipeline *pipeline = run->pipeline;
+    struct list *computed = &pipeline->computed[task->memory->device];
+    dispatch_return(&pipeline->dispatch, &run->charge);
+    list_push(computed, &run->worker_task.node);
+    if (!task->more)
+        workers_submit_all(pipeline->parts.workers, computed);
 }
 
 enum stage_result computing_enter(struct job_run *run)

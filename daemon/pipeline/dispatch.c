@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conf/clock.h"
+#include "conf/lock.h"
 
 /* The most sequential JPEGs among the jobs that are sent to one device: a batch for each of eight
  * streams. Smaller batches keep a device waiting for kernels of few blocks of threads. Two batches
@@ -202,7 +203,7 @@ void dispatch_open(struct dispatch *dispatch, uint32_t workers, size_t heap_room
 {
     assert(workers > 0 && device_count <= DEVICES_MAX);
     memset(dispatch, 0, sizeof *dispatch);
-    pthread_mutex_init(&dispatch->lock, NULL);
+    lock_init(&dispatch->lock);
     dispatch->workers = workers;
     dispatch->heap_room_bytes = (int64_t)heap_room_bytes;
     dispatch->device_count = device_count;

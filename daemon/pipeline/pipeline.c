@@ -284,6 +284,8 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->overlays = overlays;
     pipeline->job_ms = -1;
     pipeline->inputs_open_max = inputs_open_max();
+    for (uint32_t device = 0; device < DEVICES_MAX; device++)
+        list_init(&pipeline->computed[device]);
     list_init(&pipeline->free);
     list_init(&pipeline->free_images);
     list_init(&pipeline->sets);

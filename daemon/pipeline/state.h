@@ -33,6 +33,8 @@ struct pipeline {
     struct overlays *overlays; /* in file_pool */
     struct admission admission;
     struct dispatch dispatch;
+    struct list computed[DEVICES_MAX]; /* worker tasks of jobs that the device returns: only its
+                                          thread uses the list */
     struct disk disk;
 
     _Atomic uint32_t inflight; /* jobs on any list except `free` */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
+#include "conf/lock.h"
 #include "conf/log.h"
 #include "conf/ranks.h"
 #include "daemon/device_codecs.h"
@@ -28,7 +29,9 @@ struct worker {
     struct worker_task *task; /* the running task; guarded by workers->lock */
     uint64_t began_ns;        /* when `task` began */
     bool is_given_up;         /* see workers_give_up; guarded by workers->lock */
-    bool handed_on; /* the last task ended with workers_hand_on; only this thread uses it */
+    bool handed_on; /* this and the next member: only this thread uses them. The last task ended
+                       with workers_hand_on */
+    bool was_away;  /* and then the worker was given up already */
     uint32_t number;
 };
 
@@ -175,6 +178,7 @@ void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&workers->lock);
     leave_task(tools->worker, task, now_ns);
+    tools->worker->was_away = tools->worker->is_given_up;
     pthread_mutex_unlock(&workers->lock);
     tools->worker->handed_on = true;
 }
@@ -243,7 +247,9 @@ static void *worker_main(void *argument)
     for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
         worker->handed_on = false;
         task->run(task, &tools);
-        stays = finish_task(worker, worker->handed_on ? NULL : task);
+        /* Nobody gives up a worker without a task. */
+        if (!worker->handed_on || worker->was_away)
+            stays = finish_task(worker, worker->handed_on ? NULL : task);
         worker_close_later(&tools, -1);
     }
     codec_context_destroy(tools.codec);
@@ -380,7 +386,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
     uv_timer_init(loop, &workers->timer);
     workers->timer.data = workers;
     workers->count = workers->limit = count;
-    pthread_mutex_init(&workers->lock, NULL);
+    lock_init(&workers->lock);
     pthread_cond_init(&workers->wanted, NULL);
     for (int i = 0; i < WORKERS_PRIORITIES; i++)
         list_init(&workers->waiting[i]);
@@ -407,16 +413,31 @@ void workers_on_collected(struct workers *workers, void (*collected)(void *conte
     workers->context = context;
 }
 
-void workers_submit(struct workers *workers, struct worker_task *task)
+/* Call with the lock held. */
+static void push_task(struct workers *workers, struct worker_task *task)
 {
     assert(task->priority < WORKERS_PRIORITIES);
-    pthread_mutex_lock(&workers->lock);
     task->worker = NULL;
     task->patient = false;
     task->waiting = true;
     if (task->rank.at == 0)
         task->rank = ranks_next(&workers->ranks, 0);
     rank_push(&workers->waiting[task->priority], &task->node, TASK_RANK);
+}
+
+void workers_submit(struct workers *workers, struct worker_task *task)
+{
+    struct list tasks;
+    list_init(&tasks);
+    list_push(&tasks, &task->node);
+    workers_submit_all(workers, &tasks);
+}
+
+void workers_submit_all(struct workers *workers, struct list *tasks)
+{
+    pthread_mutex_lock(&workers->lock);
+    for (struct list_node *node; (node = list_pop(tasks));)
+        push_task(workers, container_of(node, struct worker_task, node));
     bool wakes = take_over_waking(workers);
     pthread_mutex_unlock(&workers->lock);
     if (wakes)

@@ -66,6 +66,9 @@ void workers_leave_cpus(struct workers *workers, uint32_t most);
 /* Any thread. The caller owns the task and keeps it valid until `done` is called, the task is
  * withdrawn, or `run` has called workers_hand_on. */
 void workers_submit(struct workers *workers, struct worker_task *task);
+/* The same for all tasks of a list of worker_task.node, which is empty afterwards. Takes the lock
+ * only once. */
+void workers_submit_all(struct workers *workers, struct list *tasks);
 
 /* For task->run, at its end, if another thread continues with the task: the worker forgets the
  * task, and `done` is not called. Call it before you tell the other thread, which may submit or

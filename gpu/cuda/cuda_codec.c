@@ -37,6 +37,8 @@ void cuda_codec_close(struct cuda_slot *slot)
     slot->codec = (struct cuda_codec){0};
 }
 
+#define CACHE_LINE_BYTES 64
+
 static size_t room_of(const struct cuda_codec *codec)
 {
     return codec->bytes - (size_t)(codec->next - codec->host);
@@ -378,6 +380,38 @@ static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
         return cudaSuccess;
     return keep(codec, encoder_calls[which].describe(&images, codec->next, room_of(codec), encoder),
                 &encoder->at);
+}
+
+/* ---- loading what will be read ---- */
+
+static void prefetch(const void *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += CACHE_LINE_BYTES)
+        __builtin_prefetch((const char *)from + at);
+}
+
+void cuda_codec_prefetch_plan(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    prefetch(plan, offsetof(struct plan, variants) + sizeof plan->variants[0]);
+    prefetch(&plan->variant_count, sizeof *plan - offsetof(struct plan, variant_count));
+    prefetch(task->memory, sizeof *task->memory);
+}
+
+void cuda_codec_prefetch_frame(const struct engine_task *task)
+{
+    const struct plan *plan = task->plan;
+    const struct jpeg_frame *frame =
+        (const struct jpeg_frame *)(task->memory->input + plan->frame_at);
+    if (decoder_of(task) == DEVICE_CODEC_JPEG) {
+        prefetch(frame, offsetof(struct jpeg_frame, scans) + sizeof frame->scans[0]);
+        prefetch(&frame->huffman_count, JPEG_TABLES_MAX * sizeof frame->huffman[0]);
+    }
+    if (plan->variant_count > 0 && plan->variants[0].encoder.codec == DEVICE_CODEC_JPEG)
+        prefetch(task->memory->input + plan->variants[0].encoder.header_at,
+                 sizeof(struct jpeg_prelude));
+    if (plan->variant_count > 0 && plan->variants[0].pass_count > 0)
+        prefetch(plan->variants[0].passes, sizeof plan->variants[0].passes[0]);
 }
 
 /* ---- the launches ---- */

@@ -249,25 +249,75 @@ static uint64_t pixels_of(const struct engine_task *task)
     return (uint64_t)task->plan->source.width * task->plan->source.height;
 }
 
+bool cuda_queue_is_small(const struct engine_task *task)
+{
+    return task->queue == QUEUE_CODEC && pixels_of(task) <= BATCH_PIXELS_SMALL;
+}
+
+/* The number of light batches that run on general slots. */
+static uint32_t light_batches(const struct cuda_device *device)
+{
+    uint32_t running = 0;
+    for (uint32_t s = 0; s < device->base.slot_count; s++)
+        running += device->slots[s].state != SLOT_FREE && device->slots[s].is_light;
+    return running;
+}
+
+/* How many small tasks are enough for a batch, while `running` light batches run: a quarter of the
+ * tasks that the device has beyond the first BATCH_TASKS_MAX. So a burst runs in several small
+ * batches, and under load some batches run while the results of others are taken. */
+static uint32_t smalls_wanted(const struct cuda_device *device, uint32_t running)
+{
+    size_t part = device->held > BATCH_TASKS_MAX ? (device->held - BATCH_TASKS_MAX) / 4 : 0;
+    if (running < BATCHES_LIGHT)
+        return 1;
+    return part < BATCH_TASKS_HEAVY ? BATCH_TASKS_HEAVY
+           : part > BATCH_TASKS_MAX ? BATCH_TASKS_MAX
+                                    : (uint32_t)part;
+}
+
+static bool are_small(const struct list *waiting)
+{
+    list_each(node, waiting)
+        if (!cuda_queue_is_small(cuda_task(node)))
+            return false;
+    return true;
+}
+
+/* Whether so few tasks of QUEUE_CODEC are queued that they must wait for others. */
+static bool are_few(const struct cuda_device *device, uint32_t running)
+{
+    const struct list *waiting = &device->queues[QUEUE_CODEC];
+    uint64_t pixels = 0;
+    if (are_small(waiting))
+        return waiting->length < smalls_wanted(device, running);
+    list_each(node, waiting)
+        pixels += pixels_of(cuda_task(node));
+    return pixels < BATCH_PIXELS_WAIT;
+}
+
 /* Whether the tasks of the queue must wait, to form a larger batch. Those of QUEUE_CODEC wait while
- * BATCHES_LIGHT light batches run on general slots, and the queued tasks have fewer than
- * BATCH_PIXELS_WAIT pixels together and are fewer than BATCH_TASKS_MAX. Those of QUEUE_SCANS wait
+ * BATCHES_LIGHT light batches run on general slots, and few are queued. Those of QUEUE_SCANS wait
  * for at most DEVICE_SCANS_MANY_NS, while many others are decoded. The other queues never wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
-    uint32_t running = 0;
-    uint64_t pixels = 0;
+    const struct list *waiting = &device->queues[queue];
     if (queue == QUEUE_SCANS)
-        return cuda_scans_many(device) && !device->scans_due &&
-               device->queues[queue].length < SCANS_TASKS_MAX;
-    for (uint32_t s = 0; s < device->base.slot_count; s++)
-        running += device->slots[s].state != SLOT_FREE && device->slots[s].is_light;
-    if (queue != QUEUE_CODEC || running < BATCHES_LIGHT ||
-        device->queues[queue].length >= BATCH_TASKS_MAX)
-        return false;
-    list_each(node, &device->queues[queue])
-        pixels += pixels_of(cuda_task(node));
-    return pixels < BATCH_PIXELS_WAIT;
+        return cuda_scans_many(device) && !device->scans_due && waiting->length < SCANS_TASKS_MAX;
+    uint32_t running = light_batches(device);
+    return queue == QUEUE_CODEC && running >= BATCHES_LIGHT && waiting->length < BATCH_TASKS_MAX &&
+           are_few(device, running);
+}
+
+uint32_t cuda_queue_wanted(const struct cuda_device *device)
+{
+    const struct list *waiting = &device->queues[QUEUE_CODEC];
+    uint32_t wanted = smalls_wanted(device, light_batches(device));
+    /* A device that has failed has slots that stay busy, but no batch that ends. */
+    bool ends = device->held > 0 && cuda_device_state(device) != DEVICE_FAILED;
+    if (!ends || cuda_scans_many(device) || waiting->length >= wanted || !are_small(waiting))
+        return 1;
+    return wanted - (uint32_t)waiting->length;
 }
 
 /* Of the queues that can start a batch now, the one whose first task has waited longest; QUEUES:
@@ -291,7 +341,8 @@ static enum cuda_queue next_queue(const struct cuda_device *device)
 struct batch_size {
     size_t tasks, images, description_bytes, scans_bytes;
     uint64_t pixels;
-    bool alone; /* a task must be alone */
+    bool alone;     /* a task must be alone */
+    bool has_large; /* not all images are small */
 };
 
 static struct batch_size with_task(struct batch_size size, const struct engine_task *task)
@@ -302,15 +353,24 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     size.scans_bytes += task->scans_bytes;
     size.pixels += pixels_of(task);
     size.alone |= task->alone;
+    size.has_large |= !cuda_queue_is_small(task);
     return size;
 }
 
-/* Whether a batch of the queue may have this size. share: of share_of. While many scans are
+/* The most pixels of a batch that may have more than BATCH_TASKS_HEAVY tasks. While many scans are
  * decoded, images end more often than the thread can start small batches for them. */
+static uint64_t light_pixels(const struct cuda_device *device, const struct batch_size *size)
+{
+    if (cuda_scans_many(device))
+        return BATCH_PIXELS_SCANS;
+    return !size->has_large && light_batches(device) >= BATCHES_LIGHT ? BATCH_PIXELS_SMALLS
+                                                                      : BATCH_PIXELS_LIGHT;
+}
+
+/* Whether a batch of the queue may have this size. share: of share_of. */
 static bool is_allowed(const struct cuda_device *device, enum cuda_queue queue,
                        struct batch_size size, size_t share)
 {
-    uint64_t pixels_light = cuda_scans_many(device) ? BATCH_PIXELS_SCANS : BATCH_PIXELS_LIGHT;
     if (size.tasks == 1)
         return true;
     if (size.alone)
@@ -321,8 +381,9 @@ static bool is_allowed(const struct cuda_device *device, enum cuda_queue queue,
     if (queue == QUEUE_ALONE || queue == QUEUE_PNG || size.images > BATCH_IMAGES_MAX ||
         size.description_bytes > STREAM_CODEC_BYTES || size.pixels > BATCH_PIXELS_MAX)
         return false;
-    return size.pixels <= pixels_light ? size.tasks <= BATCH_TASKS_MAX
-                                       : size.tasks <= BATCH_TASKS_HEAVY && size.tasks <= share;
+    return size.pixels <= light_pixels(device, &size)
+               ? size.tasks <= BATCH_TASKS_MAX
+               : size.tasks <= BATCH_TASKS_HEAVY && size.tasks <= share;
 }
 
 struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns)
@@ -350,6 +411,7 @@ struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_
         size = larger;
     }
     slot->queue = queue;
-    slot->is_light = size.pixels <= BATCH_PIXELS_LIGHT;
+    slot->is_light =
+        size.pixels <= (size.has_large ? BATCH_PIXELS_LIGHT : BATCH_PIXELS_SMALLS);
     return slot;
 }

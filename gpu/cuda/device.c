@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "conf/clock.h"
+#include "conf/lock.h"
 #include "gpu/cuda/try.h"
 
 /* Streams of a device if the option is auto. An H200 copies both ways at once. With 4 streams it
@@ -190,7 +191,7 @@ static void lock_open(struct cuda_device *device)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&device->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&device->lock, NULL);
+    lock_init(&device->lock);
 }
 
 enum status cuda_device_open(struct cuda_device *device, struct cuda_engine *engine, int ordinal,

@@ -181,6 +181,8 @@ struct cuda_device {
     bool urgent;           /* the thread must take them now */
     bool patient;          /* the thread takes progressive JPEGs only when it looks for others whose
                               scans have ended */
+    uint32_t wanted;       /* the thread need not be woken for fewer small tasks:
+                              cuda_queue_wanted */
     struct list ended;     /* slots whose callbacks have reported the end of their batches */
     bool left_service;     /* the device left service, and the thread must fail its tasks */
     bool closing;          /* the thread must return */
@@ -349,6 +351,11 @@ cudaError_t cuda_codec_encode(struct cuda_slot *slot) MUST_CHECK;
 struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot);
 /* Whether the scans of all tasks of such a batch have ended. */
 bool cuda_codec_all_ended(const struct cuda_slot *slot);
+/* Make the processor load what the device's thread will read of a task: the first function its plan
+ * and its memory, the second one, for a JPEG, its frame. Another thread has written them just now,
+ * so that each load takes 100 ns, and a task needs 40. */
+void cuda_codec_prefetch_plan(const struct engine_task *task);
+void cuda_codec_prefetch_frame(const struct engine_task *task);
 /* Whether the device decodes a progressive JPEG for the task. Reads the file's frame. */
 bool cuda_codec_is_progressive(const struct engine_task *task);
 /* Number of images of the task that the device encodes. */
@@ -389,6 +396,11 @@ void cuda_queue_accept(struct cuda_device *device, struct engine_task *task);
 /* Moves the next batch from a queue to a free slot, and returns the slot. NULL: no task can start
  * now. The batch is empty if all its tasks were past their deadlines. */
 struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_ns);
+/* Whether a prepared task is one of QUEUE_CODEC with at most BATCH_PIXELS_SMALL. Any thread. */
+bool cuda_queue_is_small(const struct engine_task *task);
+/* How many further such tasks can make a batch start. If fewer are submitted, they must wait until
+ * another batch ends. */
+uint32_t cuda_queue_wanted(const struct cuda_device *device);
 /* Puts a task whose scans have ended into QUEUE_CODEC; or into the finished list, if it has failed
  * or is past its deadline. The caller has removed it from its slot. */
 void cuda_queue_after_scans(struct cuda_device *device, struct engine_task *task, uint64_t now_ns);

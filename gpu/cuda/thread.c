@@ -25,12 +25,20 @@
 
 /* ---- waking the thread ---------------------------------------------------------------------- */
 
-/* A progressive JPEG does not wake a patient thread. */
+/* Call with the lock held, after the task has been pushed. A progressive JPEG does not wake a
+ * patient thread, nor does a small task that cannot start a batch. */
+static bool is_urgent(const struct cuda_device *device, const struct engine_task *task)
+{
+    if (task->queue == QUEUE_SCANS)
+        return !device->patient;
+    return !cuda_queue_is_small(task) || device->submitted.length >= device->wanted;
+}
+
 static void push_task(struct cuda_device *device, struct engine_task *task)
 {
     pthread_mutex_lock(&device->lock);
     list_push(&device->submitted, &task->node);
-    device->urgent |= !device->patient || task->queue != QUEUE_SCANS;
+    device->urgent |= is_urgent(device, task);
     if (device->urgent)
         pthread_cond_signal(&device->wake); /* cheap if the thread is awake */
     pthread_mutex_unlock(&device->lock);
@@ -78,6 +86,19 @@ static bool has_events(const struct cuda_device *device)
     return device->urgent || !list_empty(&device->ended) || device->left_service || device->closing;
 }
 
+/* Call with the lock held, before the thread waits. Both modes give the wait an end: batches run.
+ * Tasks that were submitted in another mode do not wait. */
+static void choose_mode(struct cuda_device *device)
+{
+    bool patient = device->held > 0 && cuda_scans_many(device);
+    uint32_t wanted = cuda_queue_wanted(device);
+    bool ends = (device->patient && !patient) || (device->wanted > 1 && wanted == 1);
+    if (!list_empty(&device->submitted))
+        device->urgent |= ends || (!patient && device->submitted.length >= wanted);
+    device->patient = patient;
+    device->wanted = wanted;
+}
+
 /* Takes the device's events, and waits for one if there is none. While the device has tasks, the
  * wait ends at the time for the next query of the streams. false: the thread must return. */
 static bool take_events(struct cuda_device *device, struct events *events)
@@ -89,8 +110,7 @@ static bool take_events(struct cuda_device *device, struct events *events)
     list_init(&events->submitted);
     list_init(&events->ended);
     pthread_mutex_lock(&device->lock);
-    device->patient = device->held > 0 && cuda_scans_many(device); /* then the wait has an end */
-    device->urgent |= !device->patient && !list_empty(&device->submitted);
+    choose_mode(device);
     while (!has_events(device) && waited != ETIMEDOUT)
         waited = device->held > 0 ? pthread_cond_timedwait(&device->wake, &device->lock, &until)
                                   : pthread_cond_wait(&device->wake, &device->lock);
@@ -274,6 +294,8 @@ static void call_done(struct cuda_device *device)
     while ((node = list_pop(&device->finished))) {
         struct engine_task *task = cuda_task(node);
         device->held--;
+        struct list_node *next = list_first(&device->finished);
+        task->more = next && cuda_task(next)->done == task->done;
         task->done(task);
     }
 }
@@ -343,6 +365,18 @@ static void note_suspension(struct cuda_device *device, uint64_t now_ns)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+static void accept_tasks(struct cuda_device *device, struct list *submitted)
+{
+    struct list_node *node;
+    list_each (each, submitted)
+        cuda_codec_prefetch_plan(cuda_task(each));
+    list_each (each, submitted)
+        if (!cuda_task(each)->plan->idle)
+            cuda_codec_prefetch_frame(cuda_task(each));
+    while ((node = list_pop(submitted)))
+        cuda_queue_accept(device, cuda_task(node));
+}
+
 static void *thread_main(void *argument)
 {
     struct cuda_device *device = argument;
@@ -353,8 +387,7 @@ static void *thread_main(void *argument)
         note_suspension(device, now_ns);
         if (events.left_service)
             cuda_queue_fail(device);
-        while ((node = list_pop(&events.submitted)))
-            cuda_queue_accept(device, cuda_task(node));
+        accept_tasks(device, &events.submitted);
         while ((node = list_pop(&events.ended)))
             slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
         continue_after_long(device, now_ns);

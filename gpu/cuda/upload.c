@@ -18,8 +18,6 @@ struct uploads {
     uint32_t count;
 };
 
-/* add_input adds at most two pieces per task; the descriptions are one more. */
-static_assert(UPLOAD_PIECES_MAX >= 2 * BATCH_TASKS_MAX + 1, "a launch must have room for a batch");
 static_assert(BUFFER_ALIGN % UPLOAD_ALIGN == 0, "pieces must be aligned");
 
 static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, uint8_t *to,
@@ -35,25 +33,48 @@ static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, 
 }
 
 /* The largest piece that a kernel copies. A copy engine is faster than a kernel, and does not use
- * the multiprocessors. But progressive files are decoded far slower than they are copied, and the
- * calls for many small files cost the thread more. */
-static size_t small_bytes(const struct cuda_slot *slot)
+ * the multiprocessors. But progressive files are decoded far slower than they are copied, and in a
+ * batch of many files the calls cost the thread more: a call takes as long as 100 KiB on the
+ * bus. */
+static size_t small_bytes(const struct cuda_slot *slot, const struct engine_task *task)
 {
-    return slot->queue == QUEUE_SCANS ? UPLOAD_PIECE_BYTES_MAX : 64 * KIB;
+    return slot->queue == QUEUE_SCANS || (task && slot->tasks.length > BATCH_TASKS_HEAVY)
+               ? UPLOAD_PIECE_BYTES_MAX
+               : 64 * KIB;
 }
 
-/* Copies a large piece, or adds a small one to the list. */
+/* Copies all small pieces with one launch, and empties the list. If the launch fails, copies each
+ * piece alone. */
+static cudaError_t launch_copies(struct cuda_slot *slot, struct uploads *uploads)
+{
+    uint32_t count = uploads->count;
+    uploads->count = 0;
+    if (count == 0)
+        return cudaSuccess;
+    cudaError_t result =
+        cuda_try((cudaError_t)upload_launch(uploads->pieces, count, slot->stream), "upload");
+    if (result == cudaSuccess || cuda_is_sticky(result))
+        return result;
+    result = cudaSuccess;
+    for (uint32_t i = 0; i < count && result == cudaSuccess; i++) {
+        const struct upload_piece *piece = &uploads->pieces[i];
+        result = copy_piece(slot, uploads->tasks[i], piece->to, piece->from, piece->bytes);
+    }
+    return result;
+}
+
+/* Copies a large piece, or adds a small one to the list, which is launched when it is full. */
 static cudaError_t add_piece(struct cuda_slot *slot, struct uploads *uploads,
                              struct engine_task *task, uint8_t *to, const uint8_t *from,
                              size_t bytes)
 {
     if (bytes == 0)
         return cudaSuccess;
-    if (!slot->has_codec || bytes > small_bytes(slot))
+    if (!slot->has_codec || bytes > small_bytes(slot, task))
         return copy_piece(slot, task, to, from, bytes);
     uploads->tasks[uploads->count] = task;
     uploads->pieces[uploads->count++] = (struct upload_piece){from, to, (uint32_t)bytes};
-    return cudaSuccess;
+    return uploads->count < UPLOAD_PIECES_MAX ? cudaSuccess : launch_copies(slot, uploads);
 }
 
 /* The input buffer has the file and its frame (the parsed headers), or the decoded image; then the
@@ -68,7 +89,7 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
     uint8_t *to = cuda_buffers(task).input;
     size_t file = plan->source.file.bytes, rest = 0;
     cudaError_t result = cudaSuccess;
-    if (file > 0 && file <= small_bytes(slot)) {
+    if (file > 0 && file <= small_bytes(slot, task)) {
         result = add_piece(slot, uploads, task, to, from, file);
         rest = buffer_align(plan->frame_at + plan->source.file.frame_bytes);
     }
@@ -81,23 +102,6 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
 static bool is_uploaded(const struct cuda_slot *slot, const struct engine_task *task)
 {
     return slot->queue == QUEUE_CODEC && cuda_is_progressive(task);
-}
-
-/* Copies all small pieces with one launch. If the launch fails, copies each piece alone. */
-static cudaError_t launch_copies(struct cuda_slot *slot, const struct uploads *uploads)
-{
-    if (uploads->count == 0)
-        return cudaSuccess;
-    cudaError_t result = cuda_try(
-        (cudaError_t)upload_launch(uploads->pieces, uploads->count, slot->stream), "upload");
-    if (result == cudaSuccess || cuda_is_sticky(result))
-        return result;
-    result = cudaSuccess;
-    for (uint32_t i = 0; i < uploads->count && result == cudaSuccess; i++) {
-        const struct upload_piece *piece = &uploads->pieces[i];
-        result = copy_piece(slot, uploads->tasks[i], piece->to, piece->from, piece->bytes);
-    }
-    return result;
 }
 
 cudaError_t cuda_upload(struct cuda_slot *slot)

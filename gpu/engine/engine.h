@@ -77,6 +77,8 @@ struct engine_task {
                                                Not called by engine_run. */
 
     /* Set by the engine: */
+    bool more; /* When `done` is called: right after it, the thread will call the same function for
+                  another task, so that both can be handed to other threads together. */
     struct error error;
     bool suspect;  /* The task was running on the device when a sticky error or a hang ended
                       it, so the task may be the cause. Its attempt counts. */

@@ -1,14 +1,24 @@
 /*
  * pool.c - allocates blocks in segments of memory: first fit, at the lowest address.
  *
- * A segment is memory from the backend. A piece is a part of a segment that a block uses. Segments
- * are ordered by address, and pieces by their offset.
+ * A segment is memory from the backend. It consists of pieces: blocks that are used, and gaps.
+ * Between two gaps there is at least one block. The gaps of all segments are in one tree
+ * (gap.h), because thousands of blocks may be used at a time.
+ *
+ * Small blocks that are given back first go to a shelf, and from there to the next request of about
+ * their size. There are several shelves, and a thread always uses the same one, so that threads
+ * rarely wait for each other. If the tree has no gap for a request, all shelves are cleared into it
+ * before the pool grows. So shelves never make a request fail.
+ *
+ * Locks, in the order in which a thread may take them: the pool's, a shelf's.
  */
 #include "gpu/engine/pool.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,19 +26,32 @@
 
 #include "codecs/image.h"
 #include "conf/list.h"
+#include "conf/lock.h"
+#include "gpu/engine/gap.h"
 
 struct pool_segment {
     struct list_node node;
     uint8_t *memory;
-    size_t bytes;
-    struct list pieces; /* ordered by offset */
+    size_t bytes, used;
 };
 
-/* A used part of a segment. The memory between two pieces, a gap, is free. */
+/* A block, or a gap. */
 struct pool_piece {
-    struct list_node node;
+    struct gap gap; /* memory and bytes are set for a block, too */
     struct pool_segment *segment;
-    size_t offset, bytes;
+    struct pool_piece *next; /* if it is spare */
+};
+
+#define SHELVES         32
+#define SHELF_BLOCKS    8
+#define SHELF_BLOCK_MAX (1 * MIB)
+/* A block may be larger than the request by this part of it: the images of a set differ little. */
+#define SHELF_SPARE_PART 8
+
+struct shelf {
+    alignas(64) pthread_mutex_t lock; /* guards the other members */
+    uint32_t count;
+    struct pool_piece *blocks[SHELF_BLOCKS];
 };
 
 struct pool {
@@ -38,22 +61,178 @@ struct pool {
     pthread_mutex_t lock; /* guards all members below */
     size_t held, used;
     struct list segments; /* ordered by address */
+    struct gap *gaps;
+    struct pool_piece *spare; /* kept for later blocks */
+    _Atomic size_t shelved;   /* bytes of `used` that are on shelves; needs no lock */
+    struct shelf shelves[SHELVES];
 };
+
+static struct pool_piece *piece_of(struct gap *gap)
+{
+    return gap ? container_of(gap, struct pool_piece, gap) : NULL;
+}
 
 struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
                          const struct pool_backend *backend)
 {
-    struct pool *pool = calloc(1, sizeof(*pool));
+    struct pool *pool = aligned_alloc(alignof(struct pool), sizeof *pool);
     if (!pool) /* uncovered: memory */
         return NULL;
+    memset(pool, 0, sizeof *pool);
     pool->name = name;
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
     pool->segment_bytes = buffer_align(segment_bytes);
     pool->backend = *backend;
-    pthread_mutex_init(&pool->lock, NULL);
+    lock_init(&pool->lock);
+    for (int i = 0; i < SHELVES; i++)
+        lock_init(&pool->shelves[i].lock);
     list_init(&pool->segments);
     return pool;
 }
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+/* NULL: out of memory. */
+static struct pool_piece *piece_take(struct pool *pool)
+{
+    struct pool_piece *piece = pool->spare;
+    if (!piece)
+        return calloc(1, sizeof *piece);
+    pool->spare = piece->next;
+    return piece;
+}
+
+static void piece_drop(struct pool *pool, struct pool_piece *piece)
+{
+    piece->next = pool->spare;
+    pool->spare = piece;
+}
+
+/* Makes the beginning of a gap a block. The last `bytes` of a gap need no new piece. NULL: out of
+ * memory. */
+static struct pool_piece *piece_cut(struct pool *pool, struct pool_piece *from, size_t bytes)
+{
+    struct gap *gap = &from->gap;
+    if (gap->bytes == bytes) {
+        gap_remove(&pool->gaps, gap);
+        return from;
+    }
+    struct pool_piece *piece = piece_take(pool);
+    if (!piece) /* uncovered: memory */
+        return NULL;
+    piece->gap.memory = gap->memory;
+    piece->gap.bytes = bytes;
+    piece->segment = from->segment;
+    gap_resize(&pool->gaps, gap, gap->memory + bytes, gap->bytes - bytes);
+    return piece;
+}
+
+/* Makes a block a gap, or a part of the gaps beside it. */
+static void piece_free(struct pool *pool, struct pool_piece *piece)
+{
+    uint8_t *memory = piece->gap.memory, *end = memory + piece->gap.bytes;
+    struct pool_piece *before = piece_of(gap_before(pool->gaps, memory));
+    struct pool_piece *after = piece_of(gap_from(pool->gaps, memory));
+    if (before && (before->segment != piece->segment ||
+                   before->gap.memory + before->gap.bytes != memory))
+        before = NULL;
+    if (after && (after->segment != piece->segment || after->gap.memory != end))
+        after = NULL;
+    if (before && after) {
+        end += after->gap.bytes;
+        gap_remove(&pool->gaps, &after->gap);
+        piece_drop(pool, after);
+    }
+    if (before)
+        gap_resize(&pool->gaps, &before->gap, before->gap.memory,
+                   (size_t)(end - before->gap.memory));
+    else if (after)
+        gap_resize(&pool->gaps, &after->gap, memory, piece->gap.bytes + after->gap.bytes);
+    else
+        gap_insert(&pool->gaps, &piece->gap);
+    if (before || after)
+        piece_drop(pool, piece);
+}
+
+/* ---- shelves --------------------------------------------------------------------------------- */
+
+static struct shelf *own_shelf(struct pool *pool)
+{
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t number; /* from 1 */
+    if (number == 0)
+        number = atomic_fetch_add(&threads, 1) + 1;
+    return &pool->shelves[number % SHELVES];
+}
+
+/* Takes a block from the thread's shelf. NULL: it has none of this size. */
+static struct pool_piece *shelf_take(struct pool *pool, size_t bytes)
+{
+    struct shelf *shelf = own_shelf(pool);
+    struct pool_piece *found = NULL;
+    pthread_mutex_lock(&shelf->lock);
+    for (uint32_t i = shelf->count; i-- > 0 && !found;) {
+        struct pool_piece *piece = shelf->blocks[i];
+        if (piece->gap.bytes < bytes || piece->gap.bytes - bytes > bytes / SHELF_SPARE_PART)
+            continue;
+        found = piece;
+        shelf->blocks[i] = shelf->blocks[--shelf->count];
+        atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+    return found;
+}
+
+/* false: the shelf is full, or not for blocks of this size. */
+static bool shelf_put(struct pool *pool, struct pool_piece *piece)
+{
+    struct shelf *shelf = own_shelf(pool);
+    if (piece->gap.bytes > SHELF_BLOCK_MAX)
+        return false;
+    pthread_mutex_lock(&shelf->lock);
+    bool put = shelf->count < SHELF_BLOCKS;
+    if (put) {
+        shelf->blocks[shelf->count++] = piece;
+        atomic_fetch_add(&pool->shelved, piece->gap.bytes);
+    }
+    pthread_mutex_unlock(&shelf->lock);
+    return put;
+}
+
+/* Call with the pool's lock held. */
+static void pool_free(struct pool *pool, struct pool_piece *piece)
+{
+    piece->segment->used -= piece->gap.bytes;
+    pool->used -= piece->gap.bytes;
+    piece_free(pool, piece);
+}
+
+/* Call with the pool's lock held. Frees the blocks on all shelves. */
+static void clear_shelves(struct pool *pool)
+{
+    for (int i = 0; i < SHELVES && atomic_load(&pool->shelved) > 0; i++) {
+        struct shelf *shelf = &pool->shelves[i];
+        pthread_mutex_lock(&shelf->lock);
+        while (shelf->count > 0) {
+            struct pool_piece *piece = shelf->blocks[--shelf->count];
+            atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
+            pool_free(pool, piece);
+        }
+        pthread_mutex_unlock(&shelf->lock);
+    }
+}
+
+/* Call with the pool's lock held. The lowest gap, NULL: there is none, also without shelves. */
+static struct gap *pool_gap(struct pool *pool, size_t bytes)
+{
+    struct gap *gap = gap_lowest(pool->gaps, bytes);
+    if (gap || atomic_load(&pool->shelved) == 0)
+        return gap;
+    clear_shelves(pool);
+    return gap_lowest(pool->gaps, bytes);
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static void segment_destroy(const struct pool *pool, struct pool_segment *segment)
 {
@@ -61,14 +240,17 @@ static void segment_destroy(const struct pool *pool, struct pool_segment *segmen
     free(segment);
 }
 
-/* Frees segments without pieces until the pool holds at most held_max bytes, or none is left. */
+/* Frees segments without blocks until the pool holds at most held_max bytes, or none is left. */
 static void pool_drop_idle(struct pool *pool, size_t held_max)
 {
     list_each_safe(node, after, &pool->segments)
     {
         struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if (pool->held <= held_max || !list_empty(&segment->pieces))
+        if (pool->held <= held_max || segment->used > 0)
             continue;
+        struct gap *gap = gap_from(pool->gaps, segment->memory); /* the whole segment */
+        gap_remove(&pool->gaps, gap);
+        piece_drop(pool, piece_of(gap));
         list_remove(&pool->segments, &segment->node);
         pool->held -= segment->bytes;
         segment_destroy(pool, segment);
@@ -79,8 +261,15 @@ void pool_destroy(struct pool *pool)
 {
     if (!pool)
         return;
+    clear_shelves(pool);
     assert(pool->used == 0);
     pool_drop_idle(pool, 0);
+    for (struct pool_piece *piece; (piece = pool->spare);) {
+        pool->spare = piece->next;
+        free(piece);
+    }
+    for (int i = 0; i < SHELVES; i++)
+        pthread_mutex_destroy(&pool->shelves[i].lock);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
@@ -88,24 +277,6 @@ void pool_destroy(struct pool *pool)
 bool pool_fits(const struct pool *pool, size_t bytes)
 {
     return bytes <= pool->budget && buffer_align(bytes) <= pool->budget;
-}
-
-/* Finds the lowest gap of at least `bytes` in the segment and sets *offset to its start. Returns
- * the list node after the gap: a piece's, or the list's head. NULL: there is no such gap. */
-static struct list_node *segment_gap(struct pool_segment *segment, size_t bytes, size_t *offset)
-{
-    size_t start = 0;
-    list_each(node, &segment->pieces)
-    {
-        const struct pool_piece *piece = container_of(node, struct pool_piece, node);
-        if (piece->offset - start >= bytes) {
-            *offset = start;
-            return node;
-        }
-        start = piece->offset + piece->bytes;
-    }
-    *offset = start;
-    return segment->bytes - start >= bytes ? &segment->pieces.head : NULL;
 }
 
 /* NULL: out of memory. */
@@ -120,7 +291,6 @@ static struct pool_segment *segment_create(const struct pool *pool, size_t bytes
         return NULL;
     }
     segment->bytes = bytes;
-    list_init(&segment->pieces);
     return segment;
 }
 
@@ -134,85 +304,78 @@ static void pool_insert(struct pool *pool, struct pool_segment *segment)
     pool->held += segment->bytes;
 }
 
-/* Adds a segment of at least `bytes`. The caller has checked the budget. NULL: out of memory. */
-static struct pool_segment *pool_grow(struct pool *pool, size_t bytes)
+/* Adds a segment of at least `bytes`, and returns its gap. The caller has checked the budget. NULL:
+ * out of memory. */
+static struct pool_piece *pool_grow(struct pool *pool, size_t bytes)
 {
     size_t wanted = bytes > pool->segment_bytes ? bytes : pool->segment_bytes;
     if (wanted > pool->budget - pool->held)
         wanted = pool->budget - pool->held;
-    struct pool_segment *segment = segment_create(pool, wanted);
-    if (!segment && wanted > bytes)
+    struct pool_piece *piece = piece_take(pool);
+    struct pool_segment *segment = piece ? segment_create(pool, wanted) : NULL;
+    if (!segment && piece && wanted > bytes)
         segment = segment_create(pool, bytes);
-    if (segment)
-        pool_insert(pool, segment);
-    return segment;
+    if (!segment) {
+        if (piece)
+            piece_drop(pool, piece);
+        return NULL;
+    }
+    pool_insert(pool, segment);
+    piece->gap.memory = segment->memory;
+    piece->gap.bytes = segment->bytes;
+    piece->segment = segment;
+    gap_insert(&pool->gaps, &piece->gap);
+    return piece;
 }
 
-/* The size of all segments that have pieces. */
+/* The size of all segments that have blocks. */
 static size_t pool_busy(const struct pool *pool)
 {
     size_t busy = 0;
     list_each(node, &pool->segments)
     {
         const struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        busy += list_empty(&segment->pieces) ? 0 : segment->bytes;
+        busy += segment->used > 0 ? segment->bytes : 0;
     }
     return busy;
 }
 
-/* The segment with the lowest address that has a gap for `bytes`, or NULL. */
-static struct pool_segment *pool_gap(const struct pool *pool, size_t bytes)
+/* Returns the lowest gap for `bytes`, or adds a segment. If the budget does not allow another
+ * segment, or the backend has no memory, frees segments without blocks first. NULL: out of memory,
+ * or other blocks must be freed first. */
+static struct pool_piece *pool_find(struct pool *pool, size_t bytes)
 {
-    size_t offset;
-    list_each(node, &pool->segments)
-    {
-        struct pool_segment *segment = container_of(node, struct pool_segment, node);
-        if (segment_gap(segment, bytes, &offset))
-            return segment;
-    }
-    return NULL;
-}
-
-/* Returns a segment that has a gap for `bytes`, or adds one. If the budget does not allow another
- * segment, or the backend has no memory, frees segments without pieces first. NULL: out of memory,
- * or other pieces must be freed first. */
-static struct pool_segment *pool_find(struct pool *pool, size_t bytes)
-{
-    struct pool_segment *segment = pool_gap(pool, bytes);
-    if (!segment && bytes <= pool->budget - pool->held)
-        segment = pool_grow(pool, bytes);
-    if (!segment && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
+    struct pool_piece *gap = piece_of(pool_gap(pool, bytes));
+    if (!gap && bytes <= pool->budget - pool->held)
+        gap = pool_grow(pool, bytes);
+    if (!gap && bytes <= pool->budget - pool_busy(pool) && pool_busy(pool) < pool->held) {
         pool_drop_idle(pool, pool->budget - bytes);
-        segment = pool_grow(pool, bytes);
-        if (!segment) {
+        gap = pool_grow(pool, bytes);
+        if (!gap) {
             pool_drop_idle(pool, 0); /* the backend is out of memory */
-            segment = pool_grow(pool, bytes);
+            gap = pool_grow(pool, bytes);
         }
     }
-    return segment;
+    return gap;
 }
 
-static bool pool_take_locked(struct pool *pool, size_t bytes, struct pool_block *block)
+/* NULL: there is not enough free memory. */
+static struct pool_piece *pool_take_locked(struct pool *pool, size_t bytes)
 {
-    struct pool_segment *segment = pool_find(pool, bytes);
-    struct pool_piece *piece = segment ? calloc(1, sizeof(*piece)) : NULL;
-    if (!piece)
-        return false;
-    struct list_node *before = segment_gap(segment, bytes, &piece->offset);
-    piece->segment = segment;
-    piece->bytes = bytes;
-    list_insert_before(&segment->pieces, before, &piece->node);
-    pool->used += bytes;
-    *block = (struct pool_block){segment->memory + piece->offset, bytes, piece};
-    return true;
+    struct pool_piece *gap = pool_find(pool, bytes);
+    struct pool_piece *piece = gap ? piece_cut(pool, gap, bytes) : NULL;
+    if (piece) {
+        piece->segment->used += bytes;
+        pool->used += bytes;
+    }
+    return piece;
 }
 
-bool pool_has_room(const struct pool *pool, size_t bytes)
+bool pool_has_room(struct pool *pool, size_t bytes)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
-    pthread_mutex_lock(lock);
+    pthread_mutex_lock(&pool->lock);
     bool has = pool_gap(pool, buffer_align(bytes)) != NULL;
-    pthread_mutex_unlock(lock);
+    pthread_mutex_unlock(&pool->lock);
     return has;
 }
 
@@ -221,37 +384,50 @@ bool pool_take(struct pool *pool, size_t bytes, struct pool_block *block, bool *
     return pool_take_beside(pool, bytes, 0, block, exhausted);
 }
 
+/* `exhausted` is not about memory on shelves: who put it there after clear_shelves will tell those
+ * that wait. */
 bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_block *block,
                       bool *exhausted)
 {
-    *block = (struct pool_block){0};
-    pthread_mutex_lock(&pool->lock);
     bool fits = pool_fits(pool, bytes);
-    bool taken = bytes == 0 || (fits && pool_take_locked(pool, buffer_align(bytes), block));
+    struct pool_piece *piece = NULL;
+    *block = (struct pool_block){0};
     if (exhausted)
-        *exhausted = !taken && (!fits || pool->used == held);
-    pthread_mutex_unlock(&pool->lock);
-    return taken;
+        *exhausted = false;
+    if (bytes == 0)
+        return true;
+    if (fits && bytes <= SHELF_BLOCK_MAX)
+        piece = shelf_take(pool, buffer_align(bytes));
+    if (!piece) {
+        pthread_mutex_lock(&pool->lock);
+        piece = fits ? pool_take_locked(pool, buffer_align(bytes)) : NULL;
+        if (exhausted)
+            *exhausted = !piece && (!fits || pool->used == held);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    if (piece)
+        *block = (struct pool_block){piece->gap.memory, piece->gap.bytes, piece};
+    return piece != NULL;
 }
 
 void pool_give(struct pool *pool, struct pool_block *block)
 {
     struct pool_piece *piece = block->piece;
-    if (!piece)
+    *block = (struct pool_block){0};
+    if (!piece || shelf_put(pool, piece))
         return;
     pthread_mutex_lock(&pool->lock);
-    list_remove(&piece->segment->pieces, &piece->node);
-    pool->used -= piece->bytes;
+    pool_free(pool, piece);
     pthread_mutex_unlock(&pool->lock);
-    free(piece);
-    *block = (struct pool_block){0};
 }
 
 struct pool_usage pool_usage(const struct pool *pool)
 {
     pthread_mutex_t *lock = (pthread_mutex_t *)&pool->lock;
     pthread_mutex_lock(lock);
-    struct pool_usage usage = {.budget = pool->budget, .held = pool->held, .used = pool->used};
+    struct pool_usage usage = {.budget = pool->budget,
+                               .held = pool->held,
+                               .used = pool->used - atomic_load(&pool->shelved)};
     pthread_mutex_unlock(lock);
     return usage;
 }

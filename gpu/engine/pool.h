@@ -45,7 +45,7 @@ void pool_destroy(struct pool *pool);
 /* Whether a request of this size can ever succeed: its aligned size is within the budget. */
 bool pool_fits(const struct pool *pool, size_t bytes);
 /* Whether a request of this size would succeed now without a new segment. */
-bool pool_has_room(const struct pool *pool, size_t bytes);
+bool pool_has_room(struct pool *pool, size_t bytes);
 /* Takes a block of `bytes`, aligned to BUFFER_ALIGN. false: there is not enough free memory. The
  * caller may retry after a pool_give, unless *exhausted (optional) is true: then waiting cannot
  * help, because the request exceeds the budget, or failed although no block is in use. */

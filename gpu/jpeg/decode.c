@@ -219,7 +219,7 @@ static size_t lay_out(struct decode_descriptor *to, const struct jpeg_frame *fra
         to->planes[i].samples = samples;
         samples += buffer_align((size_t)to->planes[i].pitch * to->planes[i].store_height);
     }
-    for (int i = 0; i < frame->component_count; i++)
+    for (int i = 0; i < to->components && work; i++)
         for (int k = 0; k < 64; k++)
             to->quant[i][k] = frame->components[i].quant[natural_of_zigzag[k]];
     return used;
@@ -258,26 +258,40 @@ static size_t parts_of(void *descriptors, size_t count, struct parts *parts)
     return used;
 }
 
+/* The Huffman table of the frame that is table `index` of a set. */
+static const struct jpeg_huffman *table_of(const struct jpeg_frame *frame, uint32_t index)
+{
+    const struct jpeg_scan *scan = &frame->scans[0];
+    return &frame->huffman[index % 2 == 0 ? scan->dc[index / 2] : scan->ac[index / 2]];
+}
+
+static bool has_set(const struct jpeg_frame *frame, uint32_t count,
+                    const struct decode_table_set *set)
+{
+    bool same = set->count >= count;
+    for (uint32_t i = 0; i < count && same; i++)
+        same = memcmp(&set->huffman[i], table_of(frame, i), sizeof set->huffman[i]) == 0;
+    return same;
+}
+
 /* Makes the image use a set of tables that the batch has already, or adds its own set, which is
  * built in the image's work memory. */
 static void choose_tables(struct decode_descriptor *to, const struct jpeg_frame *frame,
                           struct decode_table_set *sets, uint32_t *set_count)
 {
-    const struct jpeg_scan *scan = &frame->scans[0];
     struct decode_table_set *set = &sets[*set_count];
+    uint32_t count = frame->component_count == 1 ? 2 : DECODE_TABLES;
     uint32_t compared = *set_count < SETS_COMPARED ? *set_count : SETS_COMPARED;
-    memset(set, 0, sizeof *set);
-    set->count = frame->component_count == 1 ? 2 : DECODE_TABLES;
-    for (uint32_t i = 0; i < set->count; i++)
-        set->huffman[i] = frame->huffman[i % 2 == 0 ? scan->dc[i / 2] : scan->ac[i / 2]];
     for (uint32_t i = 1; i <= compared; i++) {
-        const struct decode_table_set *other = set - i;
-        if (other->count >= set->count &&
-            memcmp(other->huffman, set->huffman, set->count * sizeof *set->huffman) == 0) {
-            to->tables = other->to;
+        if (has_set(frame, count, set - i)) {
+            to->tables = (set - i)->to;
             return;
         }
     }
+    memset(set, 0, sizeof *set);
+    set->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        set->huffman[i] = *table_of(frame, i);
     set->to = (uint32_t *)to->tables;
     ++*set_count;
 }
@@ -304,7 +318,6 @@ static void set_coefficients(struct decode_descriptor *to, const struct jpeg_dec
 static void describe_image(struct decode_descriptor *to, const struct jpeg_decode_image *image)
 {
     const struct jpeg_frame *frame = image->frame;
-    assert(takes(frame, image->file_bytes, image->eighths));
     assert(frame->progressive == (image->coefficients != NULL));
     lay_out(to, frame, image->file_bytes, image->as, image->eighths, image->work);
     assert(image->image.width == to->image.width && image->image.height == to->image.height);

@@ -108,10 +108,10 @@ static uint64_t chunk_count(const struct extent *extent, size_t header_bytes)
 static bool has_baseline_tables(const struct jpeg_encode_image *image)
 {
     int count = image->source.channels == 1 ? DCT_AREA : 2 * DCT_AREA;
+    bool outside = false;
     for (int i = 0; i < count; i++)
-        if (image->quant[i] < 1 || image->quant[i] > 255)
-            return false;
-    return true;
+        outside |= image->quant[i] < 1 || image->quant[i] > 255;
+    return !outside;
 }
 
 static bool is_valid(const struct jpeg_encode_image *image)
@@ -226,7 +226,23 @@ static void write_reciprocals(const uint16_t *quant, float reciprocals[DCT_AREA]
         }
 }
 
-static void write_descriptor(const struct jpeg_encode_image *image, const struct extent *extent,
+/* before: the image whose descriptor is before `to`, or NULL. Usually its factors are the same. */
+static void write_factors(const struct jpeg_encode_image *image,
+                          const struct jpeg_encode_image *before, struct encode_descriptor *to)
+{
+    int tables = image->source.channels > 1 ? 2 : 1;
+    size_t bytes = (size_t)tables * DCT_AREA * sizeof *image->quant;
+    if (before && before->source.channels == image->source.channels &&
+        memcmp(before->quant, image->quant, bytes) == 0) {
+        memcpy(to->reciprocals, to[-1].reciprocals, sizeof to->reciprocals);
+        return;
+    }
+    for (int i = 0; i < tables; i++)
+        write_reciprocals(image->quant + i * DCT_AREA, to->reciprocals[i]);
+}
+
+static void write_descriptor(const struct jpeg_encode_image *image,
+                             const struct jpeg_encode_image *before, const struct extent *extent,
                              struct encode_descriptor *to)
 {
     struct work_layout layout = work_layout(extent, image->capacity);
@@ -249,18 +265,18 @@ static void write_descriptor(const struct jpeg_encode_image *image, const struct
     to->header_bytes = (uint32_t)image->header_bytes;
     to->more_pieces = (uint32_t)more_pieces(image->header_bytes);
     to->capacity = capped(image->capacity);
-    write_reciprocals(image->quant, to->reciprocals[0]);
-    if (image->source.channels > 1)
-        write_reciprocals(image->quant + DCT_AREA, to->reciprocals[1]);
+    write_factors(image, before, to);
 }
 
-/* Writes the descriptor and the chunks of an image. index: of its descriptor. */
-static void describe_image(const struct jpeg_encode_image *image, uint32_t index,
+/* Writes the descriptor and the chunks of an image. before: as for write_factors; index: of the
+ * descriptor. */
+static void describe_image(const struct jpeg_encode_image *image,
+                           const struct jpeg_encode_image *before, uint32_t index,
                            struct encode_descriptor *descriptor, struct encode_chunk **chunk)
 {
     struct extent extent = extent_of_image(image);
     uint32_t chunks = (uint32_t)chunk_count(&extent, image->header_bytes);
-    write_descriptor(image, &extent, descriptor);
+    write_descriptor(image, before, &extent, descriptor);
     for (uint32_t i = 0; i < chunks; i++, (*chunk)++) {
         (*chunk)->image = index;
         (*chunk)->first = i * CHUNK_UNITS;
@@ -276,6 +292,7 @@ size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t cou
     uint8_t *start = description;
     struct encode_descriptor *descriptors = (struct encode_descriptor *)(start + CODES_BYTES);
     struct encode_chunk *chunk = (struct encode_chunk *)(start + batch->chunks_at);
+    const struct jpeg_encode_image *before = NULL;
     uint32_t index = 0;
     write_codes((uint32_t *)start);
     for (int kind = 0; kind < JPEG_ENCODE_KINDS; kind++)
@@ -283,7 +300,8 @@ size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t cou
             const struct jpeg_encode_image *image = &images[i];
             if (kind_of(image->source.channels, image->h, image->v) != kind)
                 continue;
-            describe_image(image, index, &descriptors[index], &chunk);
+            describe_image(image, before, index, &descriptors[index], &chunk);
+            before = image;
             index++;
         }
     return needed;

@@ -94,7 +94,10 @@ TEST(test_a_batch_is_one_devices)
 
 /* ---- saved calls ----------------------------------------------------------------------------- */
 
-/* Calls for sixteen jobs in one batch, and one by one. The clock may record one more event. */
+/* Jobs of fewer than BATCH_PIXELS_LIGHT pixels together. */
+#define TOGETHER 64
+
+/* Calls for jobs in one batch, and one by one. The clock may record one more event. */
 TEST(test_calls_a_batch_makes)
 {
     static const struct {
@@ -104,8 +107,8 @@ TEST(test_calls_a_batch_makes)
                 {"cudaMemcpyAsync", 0, 2},      {"cudaLaunchHostFunc", 1, 0},
                 {"cudaEventElapsedTime", 4, 0}, {"report", 1, 0}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        for (unsigned batches = 1; batches <= BATCH_TASKS_MAX; batches += BATCH_TASKS_MAX - 1) {
-            struct jobs_how how = {.count = BATCH_TASKS_MAX, .streams = 2, .alone = batches > 1};
+        for (unsigned batches = 1; batches <= TOGETHER; batches += TOGETHER - 1) {
+            struct jobs_how how = {.count = TOGETHER, .streams = 2, .alone = batches > 1};
             jobs_open(&jobs, &how);
             jobs_set_fault(rows[i].call, 0, UINT32_MAX, 1);
             jobs_run(&jobs);

@@ -10,7 +10,7 @@
 #include "tests/fixtures/picture.h"
 
 #define SLOTS 8
-#define TASKS 400
+#define TASKS 600
 
 static struct jpeg_frame progressive_frame; /* of a small file */
 static size_t progressive_bytes;
@@ -112,7 +112,7 @@ TEST(test_free_slots_share_the_queue)
         {"up to 64 megapixels in one slot", 20, 4000, 3000, 1, {5}},
         {"larger than a batch", 3, 10000, 9000, 2, {1, 1}},
         {"thumbnails share launches", 150, 256, 256, 8, {64, 64, 22}},
-        {"the smallest images", 70, 1, 1, 8, {64, 6}},
+        {"the smallest images", 200, 1, 1, 8, {128, 72}},
         {"up to 16 larger ones", 100, 700, 500, 1, {16}},
         {"at least 4 megapixels", 16, 1000, 1000, 8, {4, 4, 4, 4}},
         {"the share is more than 4 megapixels", 40, 1000, 1000, 8, {5, 5, 5, 5, 5, 5, 5, 5}},
@@ -144,10 +144,77 @@ TEST(test_small_batches_wait_for_each_other)
     check_batches("a small batch has ended", (size_t[]){9, 0});
     add(false, 1200, 1000);
     check_batches("a larger one", (size_t[]){1, 0});
-    add_many(63, false, 8, 8);
-    assert_int_equal(take(), 0);
+}
+
+/* The more tasks the device has, the more small images share a batch: a quarter of those beyond
+ * 128, but 16 to 128. */
+TEST(test_batches_of_small_images_grow)
+{
+    static const struct {
+        size_t held;
+        uint32_t wanted;
+    } rows[] = {{2, 16}, {128, 16}, {192, 16}, {228, 25}, {512, 96}, {640, 128}, {4096, 128}};
+    struct cuda_device *device = &engine.devices[0];
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_device(8);
+        for (uint32_t running = 0; running < 2; running++) {
+            assert_int_equal(cuda_queue_wanted(device), 1);
+            add(false, 256, 256);
+            assert_int_equal(take(), 1);
+        }
+        for (uint32_t left = rows[i].wanted; left > 1; left--) {
+            device->held = rows[i].held;
+            assert_int_equal(cuda_queue_wanted(device), left);
+            add(false, 256, 256);
+            device->held = rows[i].held;
+            assert_int_equal(take(), 0);
+        }
+        add(false, 256, 256);
+        device->held = rows[i].held;
+        assert_int_equal(take(), rows[i].wanted);
+        assert_true(taken->is_light);
+    }
+}
+
+TEST(test_pixels_of_a_batch_of_small_images)
+{
+    open_device(8);
     add(false, 8, 8);
-    check_batches("as many as a batch has", (size_t[]){64, 0});
+    assert_int_equal(take(), 1);
+    add(false, 8, 8);
+    assert_int_equal(take(), 1);
+    add_many(100, false, 512, 512);
+    check_batches("16 megapixels", (size_t[]){64, 36, 0});
+    open_device(8);
+    add(false, 8, 8);
+    assert_int_equal(take(), 1);
+    add(false, 8, 8);
+    assert_int_equal(take(), 1);
+    add_many(20, false, 513, 512);
+    check_batches("larger images: 4 megapixels", (size_t[]){15, 5, 0});
+}
+
+/* The thread must be woken for each task if nothing else would wake it. */
+TEST(test_tasks_that_wake_the_thread)
+{
+    struct cuda_device *device = &engine.devices[0];
+    open_device(8);
+    for (unsigned i = 0; i < 2; i++) {
+        add(false, 256, 256);
+        assert_int_equal(take(), 1);
+    }
+    assert_int_equal(cuda_queue_wanted(device), 16);
+    device->held = 0; /* the tasks of a failed device have ended, but its slots stay busy */
+    assert_int_equal(cuda_queue_wanted(device), 1);
+    device->held = 2;
+    atomic_store(&device->base.state, DEVICE_FAILED);
+    assert_int_equal(cuda_queue_wanted(device), 1);
+    atomic_store(&device->base.state, DEVICE_IN_SERVICE);
+    assert_int_equal(cuda_queue_wanted(device), 16);
+    add(false, 700, 500); /* not small: the next task may start a batch */
+    assert_int_equal(cuda_queue_wanted(device), 1);
+    assert_true(cuda_queue_is_small(&add(false, 512, 512)->task));
+    assert_false(cuda_queue_is_small(&add(false, 513, 512)->task));
 }
 
 /* Large batches run for long. */

@@ -142,6 +142,125 @@ TEST(test_a_gap_is_filled_at_the_lowest_address)
     pool_destroy(pool);
 }
 
+/* ---- many blocks ----------------------------------------------------------------------------- */
+
+#define UNIT   (2 * MIB) /* too large for shelves */
+#define UNITS  4096
+#define BLOCKS 600
+
+/* The first of `count` free units in a row; UNITS: there are none. */
+static size_t first_fit(const bool *used, size_t count)
+{
+    size_t run = 0;
+    for (size_t i = 0; i < UNITS; i++) {
+        run = used[i] ? 0 : run + 1;
+        if (run == count)
+            return i + 1 - count;
+    }
+    return UNITS;
+}
+
+/* A backend whose memory only has addresses. */
+static void *no_memory(void *context, size_t bytes)
+{
+    return (void *)((uintptr_t)1 << 40);
+}
+
+static void no_free(void *context, void *memory, size_t bytes)
+{
+}
+
+/* Compares each address with that of a search of all units. */
+TEST(test_many_blocks_are_at_the_lowest_addresses)
+{
+    static bool used[UNITS];
+    static struct pool_block blocks[BLOCKS];
+    const struct pool_backend addresses = {no_memory, no_free, NULL};
+    struct pool *pool = pool_create("addresses", UNITS * UNIT, UNITS * UNIT, &addresses);
+    struct pool_block whole;
+    uint32_t random = 1;
+    assert_true(pool_take(pool, UNITS * UNIT, &whole, NULL));
+    uint8_t *start = whole.memory;
+    pool_give(pool, &whole);
+    for (int i = 0; i < 20000; i++) {
+        struct pool_block *block = &blocks[(random = random * 1664525u + 1013904223u) >> 8 & 511];
+        size_t units = 1 + (random >> 20) % 16, at = first_fit(used, units);
+        if (block->memory) {
+            size_t from = (size_t)((uint8_t *)block->memory - start) / UNIT;
+            memset(used + from, 0, block->bytes / UNIT);
+            pool_give(pool, block);
+        } else if (at < UNITS) {
+            assert_true(pool_has_room(pool, units * UNIT));
+            assert_true(pool_take(pool, units * UNIT - 1, block, NULL));
+            assert_ptr_equal(block->memory, start + at * UNIT);
+            memset(used + at, 1, units);
+        } else {
+            assert_false(pool_has_room(pool, units * UNIT));
+            assert_false(pool_take(pool, units * UNIT, block, NULL));
+        }
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        pool_give(pool, &blocks[i]);
+    assert_true(pool_take(pool, UNITS * UNIT, &whole, NULL)); /* one gap again */
+    pool_give(pool, &whole);
+    pool_destroy(pool);
+}
+
+/* ---- shelves --------------------------------------------------------------------------------- */
+
+static void *take_and_give(void *argument)
+{
+    struct pool_block block;
+    assert_true(pool_take(argument, 40 * KIB, &block, NULL));
+    pool_give(argument, &block);
+    return NULL;
+}
+
+TEST(test_a_thread_gets_its_last_block_again)
+{
+    struct pool *pool = open_pool(256 * KIB, 256 * KIB);
+    struct pool_block low, high, again;
+    assert_true(pool_take(pool, 8 * KIB, &low, NULL));
+    assert_true(pool_take(pool, 40 * KIB, &high, NULL));
+    void *memory = high.memory;
+    pool_give(pool, &low);
+    pool_give(pool, &high);
+    assert_int_equal(pool_usage(pool).used, 0);
+    assert_true(pool_take(pool, 36 * KIB, &again, NULL)); /* a little less */
+    assert_ptr_equal(again.memory, memory);
+    assert_int_equal(pool_usage(pool).used, 40 * KIB);
+    pool_give(pool, &again);
+    assert_true(pool_take(pool, 35 * KIB, &again, NULL)); /* the block would be too large */
+    assert_ptr_not_equal(again.memory, memory);
+    pool_give(pool, &again);
+    pool_destroy(pool);
+    assert_int_equal(counter.live, 0);
+}
+
+TEST(test_memory_on_shelves_is_free)
+{
+    struct pool *pool = open_pool(256 * KIB, 256 * KIB);
+    struct pool_block blocks[6], whole;
+    pthread_t thread;
+    bool exhausted;
+    for (size_t i = 0; i < 6; i++)
+        assert_true(pool_take(pool, 40 * KIB, &blocks[i], NULL));
+    for (size_t i = 0; i < 5; i++)
+        pool_give(pool, &blocks[i]);
+    assert_false(pool_take(pool, 256 * KIB, &whole, &exhausted));
+    assert_false(exhausted); /* a block is in use */
+    pool_give(pool, &blocks[5]);
+    assert_int_equal(pthread_create(&thread, NULL, take_and_give, pool), 0); /* another shelf */
+    pthread_join(thread, NULL);
+    assert_true(pool_has_room(pool, 256 * KIB));
+    assert_true(pool_take(pool, 256 * KIB, &whole, NULL));
+    assert_int_equal(counter.allocs, 1);
+    pool_give(pool, &whole);
+    assert_false(pool_take(pool, 257 * KIB, &whole, &exhausted));
+    assert_true(exhausted);
+    pool_destroy(pool);
+}
+
 TEST(test_a_backend_without_memory)
 {
     struct pool *pool = open_pool(MIB, 256 * KIB);
