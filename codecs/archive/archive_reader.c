@@ -338,6 +338,20 @@ static enum status check_member(struct archive_reader *reader, struct error *err
     return STATUS_OK;
 }
 
+/* A tar ends in blocks of zeros. A copy that was cut between two members lacks them, and libarchive
+ * takes its end for that of the archive: it reads nothing after the last member then. */
+static enum archive_step end(struct archive_reader *reader, struct error *error)
+{
+    struct archive *archive = reader->archive;
+    reader->state = READER_OVER;
+    if (reader->zip || archive_filter_bytes(archive, 0) > archive_read_header_position(archive))
+        return ARCHIVE_END;
+    (void)error_set(error, STATUS_BAD_ARCHIVE,
+                    "the tar ends after %llu members without its last blocks, which are zeros; it "
+                    "is truncated", (unsigned long long)reader->entries - 1);
+    return ARCHIVE_FAILED;
+}
+
 enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
                                       struct error *error)
 {
@@ -350,10 +364,8 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
         reader->state = READER_BETWEEN;
         if (read_header(reader, &is_end, error) != STATUS_OK)
             return ARCHIVE_FAILED;
-        if (is_end) {
-            reader->state = READER_OVER;
-            return ARCHIVE_END;
-        }
+        if (is_end)
+            return end(reader, error);
     } while (!is_regular(reader->entry));
     if (check_member(reader, error) != STATUS_OK)
         return ARCHIVE_FAILED;
