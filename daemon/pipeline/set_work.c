@@ -51,32 +51,53 @@ static void read_members(struct job_run *run)
 
 /* ---- tars and arrays ------------------------------------------------------------------------ */
 
-/* spilled: NULL: the bytes are in memory. */
-static void put_image(struct job_run *run, size_t index, struct set_item *item,
-                      const uint8_t *spilled)
+/* The part of an item for one output. spilled: NULL: the bytes are in memory. url: room for a name.
+ */
+static struct pack_image part_of(const struct set_item *item, size_t index, const uint8_t *spilled,
+                                 char url[JOB_URL_BYTES_MAX + 1])
 {
-    struct set_pack *pack = &run->set->packs[index];
-    struct pack_image image = {.name = item->source.name,
-                               .is_copy = true,
-                               .modified_s = item->source.modified_s,
-                               .bytes = spilled ? spilled : item->source.block.memory,
-                               .length = item->source.bytes};
+    if (item->is_copy)
+        return (struct pack_image){.name = item->source.name,
+                                   .is_copy = true,
+                                   .modified_s = item->source.modified_s,
+                                   .bytes = spilled ? spilled : item->source.block.memory,
+                                   .length = item->source.bytes};
+    const struct job_run *from = item->run;
+    const struct job_run_output *output = &from->outputs[index];
+    return (struct pack_image){
+        .name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
+                                   : from->image_name,
+        .suffix = output->format->suffixes[0],
+        .modified_s = item->source.modified_s,
+        .bytes = spilled ? spilled + set_spill_offset(from, index) : output->value.value,
+        .length = output->value.bytes,
+        .width = output->width,
+        .height = output->height,
+        .channels = from->plan.variants[output->variant].channels,
+    };
+}
+
+/* An image that one pack refuses is in none: the rows of an array and the members of a tar stay
+ * those of the same images. */
+static void pack_item(struct job_run *run, struct set_item *item)
+{
     char url[JOB_URL_BYTES_MAX + 1];
-    if (!item->is_copy) {
-        const struct job_run *from = item->run;
-        const struct job_run_output *output = &from->outputs[index];
-        image.is_copy = false;
-        image.name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
-                                        : from->image_name;
-        image.suffix = output->format->suffixes[0];
-        image.bytes = spilled ? spilled + set_spill_offset(from, index) : output->value.value;
-        image.length = output->value.bytes;
-        image.width = output->width;
-        image.height = output->height;
-        image.channels = from->plan.variants[output->variant].channels;
+    struct set_pack *packs = run->set->packs;
+    const uint8_t *spilled = set_spill_map(run->set, item, &run->error);
+    bool takes = run->error.status == STATUS_OK;
+    for (size_t i = 0; i < run->job.output_count && takes; i++) {
+        if (!packs[i].is_begun)
+            continue;
+        struct pack_image image = part_of(item, i, spilled, url);
+        takes = set_pack_takes(&packs[i], &image, &item->source.error);
     }
-    enum status status = set_pack_put(pack, &image, &item->source.error, &run->error);
-    (void)status; /* it is in run->error */
+    for (size_t i = 0; i < run->job.output_count && takes; i++) {
+        if (!packs[i].is_begun)
+            continue;
+        struct pack_image image = part_of(item, i, spilled, url);
+        takes = set_pack_put(&packs[i], &image, &run->error) == STATUS_OK;
+    }
+    set_spill_unmap(run->set, item, spilled);
 }
 
 /* Writes the images that are done, up to the first that is not. */
@@ -90,11 +111,7 @@ static void pack_images(struct job_run *run)
             continue;
         if (state != ITEM_DONE)
             return;
-        const uint8_t *spilled = set_spill_map(set, item, &run->error);
-        for (size_t i = 0; i < run->job.output_count && run->error.status == STATUS_OK; i++)
-            if (run->job.outputs[i].pack != JOB_FILES)
-                put_image(run, i, item, spilled);
-        set_spill_unmap(set, item, spilled);
+        pack_item(run, item);
         if (run->error.status != STATUS_OK || !job_run_is_open(run))
             return;
         atomic_store(&item->state, ITEM_PACKED);

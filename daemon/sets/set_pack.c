@@ -111,49 +111,74 @@ static enum status note_name(struct set_pack *pack, const char *name, struct err
     return STATUS_OK;
 }
 
-static enum status put_member(struct set_pack *pack, const struct pack_image *image,
-                              struct error *own, struct error *error)
+struct member_name {
+    char text[SET_NAME_BYTES_MAX + 16];
+};
+
+static struct member_name name_member(const struct pack_image *image)
 {
-    char name[SET_NAME_BYTES_MAX + 16];
+    struct member_name name;
     int stem = (int)(image->is_copy ? strlen(image->name) : member_stem(image->name));
-    snprintf(name, sizeof name, "%.*s%s%s", stem, image->name, image->is_copy ? "" : ".",
+    snprintf(name.text, sizeof name.text, "%.*s%s%s", stem, image->name, image->is_copy ? "" : ".",
              image->is_copy ? "" : image->suffix);
-    if (is_taken(pack, name) && !image->is_copy) {
-        error_set(own, STATUS_BAD_JOB,
-                  "an earlier member of the same sample has the name "
-                  "\"%.150s\" in \"%.100s\", too",
-                  name, pack->output->place.path);
-        return STATUS_OK;
-    }
-    if (note_name(pack, name, error) != STATUS_OK)
+    return name;
+}
+
+static enum status put_member(struct set_pack *pack, const struct pack_image *image,
+                              struct error *error)
+{
+    struct member_name name = name_member(image);
+    is_taken(pack, name.text); /* forgets another sample */
+    if (note_name(pack, name.text, error) != STATUS_OK)
         return error->status;
-    return tar_writer_put(pack->tar, name, image->modified_s, image->bytes, image->length, error);
+    return tar_writer_put(pack->tar, name.text, image->modified_s, image->bytes, image->length,
+                          error);
 }
 
-static enum status put_array(struct set_pack *pack, const struct pack_image *image,
-                             struct error *own, struct error *error)
+static void measure(const struct set_pack *pack, const struct pack_image *image, uint32_t shape[3])
 {
-    uint32_t shape[3], *first = pack->shape;
     tensor_shape(&pack->output->encoder, image->width, image->height, image->channels, shape);
-    if (pack->images == 0)
-        memcpy(first, shape, sizeof shape);
-    if (memcmp(first, shape, sizeof shape) == 0)
-        return append(pack, image->bytes, image->length, error);
-    error_set(own, STATUS_BAD_JOB,
-              "the image has the shape %u x %u x %u, but those before it in "
-              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size",
-              shape[0], shape[1], shape[2], pack->output->place.path, first[0], first[1], first[2]);
-    return STATUS_OK;
 }
 
-enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *own,
-                         struct error *error)
+static bool takes_shape(const struct set_pack *pack, const struct pack_image *image,
+                        struct error *own)
 {
-    if (pack->output->pack == JOB_TAR)
-        put_member(pack, image, own, error);
-    else if (!image->is_copy)
-        put_array(pack, image, own, error);
-    pack->images += error->status == STATUS_OK && own->status == STATUS_OK && !image->is_copy;
+    uint32_t shape[3];
+    const uint32_t *first = pack->shape;
+    measure(pack, image, shape);
+    if (pack->images == 0 || memcmp(first, shape, sizeof shape) == 0)
+        return true;
+    error_set(own, STATUS_BAD_JOB, "the image has the shape %u x %u x %u, but those before it in "
+              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size", shape[0],
+              shape[1], shape[2], pack->output->place.path, first[0], first[1], first[2]);
+    return false;
+}
+
+bool set_pack_takes(struct set_pack *pack, const struct pack_image *image, struct error *own)
+{
+    if (image->is_copy)
+        return true;
+    if (pack->output->pack != JOB_TAR)
+        return takes_shape(pack, image, own);
+    struct member_name name = name_member(image);
+    if (!is_taken(pack, name.text))
+        return true;
+    error_set(own, STATUS_BAD_JOB,
+              "an earlier member of the same sample has the name \"%.150s\" "
+              "in \"%.100s\", too",
+              name.text, pack->output->place.path);
+    return false;
+}
+
+enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *error)
+{
+    if (pack->output->pack == JOB_TAR) {
+        put_member(pack, image, error);
+    } else if (!image->is_copy) {
+        measure(pack, image, pack->shape);
+        append(pack, image->bytes, image->length, error);
+    }
+    pack->images += error->status == STATUS_OK && !image->is_copy;
     return error->status;
 }
 

@@ -40,9 +40,12 @@ struct set_pack {
 enum status set_pack_begin(struct set_pack *pack, const struct job_output *output,
                            struct files *files, uint64_t job, uint64_t fetch, size_t index,
                            const struct files_making *making, struct error *error) MUST_CHECK;
-/* Adds an image. An error of the image itself is in *own, and nothing is written then: its shape
- * differs, or an earlier member of its sample has its name. Errors: write_failed, out_of_memory. */
-enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *own,
+/* Whether the image can be added. Else *own says why: its shape differs, or an earlier member of
+ * its sample has its name. The caller asks all packs of the job first, so that an image is in each
+ * of them or in none. */
+bool set_pack_takes(struct set_pack *pack, const struct pack_image *image, struct error *own);
+/* Adds an image that the pack takes. Errors: write_failed, out_of_memory. */
+enum status set_pack_put(struct set_pack *pack, const struct pack_image *image,
                          struct error *error) MUST_CHECK;
 /* Writes the end of the tar or the header of the array, and closes the file. sync: as
  * files_output_finish. */
