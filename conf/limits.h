@@ -198,8 +198,8 @@
 #define SET_WINDOW 2048
 /* Members of an archive: those of a tar of 100 GB of images. */
 #define SET_MEMBERS_MAX 10000000ull
-/* Members of a zip, whose directory is in memory: ARCHIVE_ZIP_MEMBER_BYTES for each. And the bytes of
- * that directory. */
+/* Members of a zip, whose directory is in memory: ARCHIVE_ZIP_MEMBER_BYTES for each. And the bytes
+ * of that directory. */
 #define SET_ZIP_MEMBERS_MAX 32768
 #define SET_ZIP_BYTES_MAX (4 * MIB)
 /* Bytes of the name of a member: as those of a path. */

@@ -148,9 +148,10 @@ static bool takes_shape(const struct set_pack *pack, const struct pack_image *im
     measure(pack, image, shape);
     if (pack->images == 0 || memcmp(first, shape, sizeof shape) == 0)
         return true;
-    error_set(own, STATUS_BAD_JOB, "the image has the shape %u x %u x %u, but those before it in "
-              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size", shape[0],
-              shape[1], shape[2], pack->output->place.path, first[0], first[1], first[2]);
+    error_set(own, STATUS_BAD_JOB,
+              "the image has the shape %u x %u x %u, but those before it in "
+              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size",
+              shape[0], shape[1], shape[2], pack->output->place.path, first[0], first[1], first[2]);
     return false;
 }
 
