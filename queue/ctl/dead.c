@@ -26,18 +26,35 @@ enum verb { LIST, SHOW, RETRY, DROP, VERBS };
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
+static const char *place_of(const cJSON *input)
+{
+    const char *path = show_text(input, "path"), *url = show_text(input, "url");
+    return cJSON_IsString(input) ? input->valuestring
+           : *path               ? path
+           : *url                ? url
+                                 : show_text(input, "key");
+}
+
 /* Returns the path, URL or key of a job's input, without secrets of a URL; only --json shows them.
+ * Of many images, returns their archive or folder, or the first one and the number of the others.
  */
 static const char *input_of(const cJSON *job)
 {
-    static char shown[JOB_URL_BYTES_MAX + 1];
+    static char shown[JOB_URL_BYTES_MAX + 40];
     const cJSON *input = cJSON_GetObjectItemCaseSensitive(job, "input");
-    const char *path = show_text(input, "path"), *url = show_text(input, "url");
-    return mask_copy(shown, sizeof shown,
-                     cJSON_IsString(input) ? input->valuestring
-                     : *path               ? path
-                     : *url                ? url
-                                           : show_text(input, "key"));
+    const cJSON *inputs = cJSON_GetObjectItemCaseSensitive(job, "inputs");
+    const cJSON *archive = cJSON_GetObjectItemCaseSensitive(inputs, "archive");
+    int count = cJSON_IsArray(inputs) ? cJSON_GetArraySize(inputs) : 0;
+    bool is_folder = cJSON_HasObjectItem(inputs, "folder");
+    mask_copy(shown, JOB_URL_BYTES_MAX + 1,
+              is_folder ? show_text(inputs, "folder")
+                        : place_of(archive     ? archive
+                                   : count > 0 ? inputs->child
+                                               : input));
+    size_t length = strlen(shown);
+    if (count > 1)
+        snprintf(shown + length, sizeof shown - length, " and %d more", count - 1);
+    return shown;
 }
 
 /* Returns a job as it was sent, without secrets of URLs. Valid until the next call. */

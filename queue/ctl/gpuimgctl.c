@@ -43,6 +43,19 @@ static const struct ctl_command commands[] = {
      "first image is sent. A result never replaces an image that is sent. With --keys, it\n"
      "replaces an existing file only if --force is given.\n"
      "\n"
+     "With --list N, a job has up to N images, and with --shards the images of an archive. An "
+     "image\n"
+     "that fails does not fail its job, unless --on-error=fail is given. OUT is then a folder, or\n"
+     "a pattern with other letters: %p is the image's path below input_root (with --keys: the\n"
+     "folders and the name) without suffix, %n its number within its job from 000000, %i the\n"
+     "number of the job from 1, %a the archive's name without suffix, %e the result's suffix. A\n"
+     "folder means FOLDER/%p.%e for lists, FOLDER/%a.tar for archives; with --pack FOLDER/%i.tar\n"
+     "or, for arrays, FOLDER/%i.npy. An OUT that ends in .tar is a tar with all images of a job.\n"
+     "\n"
+     "An ARCHIVE is a tar or a zip below input_root, a URL, or a pattern in quotes ('*.tar').\n"
+     "Members that --pattern does not choose are copied to the tar. --shards with a number is\n"
+     "the option shards of the configuration.\n"
+     "\n"
      "A job file holds one job as JSON. Each image becomes the input of a copy of it. The paths\n"
      "and keys of its outputs, and its id, are patterns. Without --wait, submit prints the ids\n"
      "of all jobs.\n"
@@ -73,22 +86,26 @@ static const struct ctl_command commands[] = {
      "is on the disk). A consumer that dies loses none, but some results may come twice. The\n"
      "consumers of a group share a stream's results, and each group gets all of them. A list's\n"
      "results are shared by all; those of a dead consumer come when it starts again by its name.\n"
-     "Exit status: 0 also after Ctrl-C, or 64, 69, 70, 78 as for submit.\n", ctl_results},
+     "Exit status: 0 also after Ctrl-C, or 64, 69, 70, 78 as for submit.\n",
+     ctl_results},
     {"status", "", "show the queue, the running jobs and the daemons on one screen", NULL,
      "waiting: in the queue; running: leased to a daemon; delayed: until a given time, or until\n"
      "the next attempt; alone: on the last attempt, run one at a time because one of these jobs\n"
      "may have killed a daemon; dead: given up; results: in the list or the stream, not yet read.\n"
-     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_status},
+     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n",
+     ctl_status},
     {"top", "", "show the status with throughput and stages, every second", ctl_top_options,
      "Press q or Ctrl-C to quit. If standard output is not a terminal, or with --json, top prints\n"
      "one report after the other.\n"
-     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_top},
+     "Exit status: 0, or 64, 69, 70, 78 as for submit.\n",
+     ctl_top},
     {"dead", "list | show JOB... | retry [JOB...] | drop [JOB...]",
      "list dead jobs, show their errors, retry them or drop them", ctl_dead_options,
      "JOB is an id or a number of the list. If several dead jobs have the id, the last one to die\n"
      "is meant. '#1' is the job that died last, '#2:1' the last one of shard 2. Write it in\n"
      "quotes: a bare # begins a comment in a shell. retry and drop name each job.\n"
-     "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as for submit.\n", ctl_dead},
+     "Exit status: 0, 1 there is no such dead job, or 64, 69, 70, 78 as for submit.\n",
+     ctl_dead},
     {"cancel", "ID...", "cancel waiting and running jobs by id", NULL,
      "This cancels every job with the id that was sent before, but none that is sent later. A\n"
      "cancelled job gets a result with the status cancelled; a running one within renew_s.\n"
@@ -101,10 +118,12 @@ static const struct ctl_command commands[] = {
      "Exit status: 0, or 64, 69, 70, 78 as for submit.\n", ctl_resume},
     {"drain", "", "pause, and wait until no job runs", ctl_drain_options,
      "The namespace stays paused, also after a failure. Exit status: 0 no job runs, 75 some jobs\n"
-     "still run after --timeout, 130 interrupted, or 64, 69, 70, 78 as for submit.\n", ctl_drain},
+     "still run after --timeout, 130 interrupted, or 64, 69, 70, 78 as for submit.\n",
+     ctl_drain},
     {"explain", "JOBFILE", "print how a daemon would run a job: gpuimgd --explain", NULL,
      "JOBFILE holds one job as JSON; - is standard input. Exit status: 0, 1 the job would fail,\n"
-     "or 64, 70, 78 as for submit.\n", ctl_explain},
+     "or 64, 70, 78 as for submit.\n",
+     ctl_explain},
     {0}};
 
 #define each_option(option, table)                                                                 \
@@ -236,8 +255,13 @@ static void take_option(struct ctl *ctl, const char *name, const char *value)
         puts("gpuimgctl " GPUIMGD_VERSION);
         ctl_end(ctl, CTL_OK);
     }
-    if (ctl->value_count < CTL_VALUES_MAX)
-        ctl->values[ctl->value_count++] = (struct ctl_setting){name, value ? value : ""};
+    /* A number is the option of the configuration; submit's option of this name takes archives. */
+    bool is_setting = strcmp(name, "shards") == 0 && value[strspn(value, "0123456789")] == '\0';
+    struct ctl_setting *list = is_setting ? ctl->settings : ctl->values;
+    int *count = is_setting ? &ctl->setting_count : &ctl->value_count;
+    if (*count == CTL_VALUES_MAX)
+        ctl_usage(ctl, "there are more than %d options", CTL_VALUES_MAX);
+    list[(*count)++] = (struct ctl_setting){name, value ? value : ""};
 }
 
 /* Takes --name=value, splitting it, if only the configuration has the name. */

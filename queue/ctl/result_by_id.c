@@ -30,14 +30,16 @@ static redisReply *look(struct ctl *ctl, const char *id, double until_s)
 static int show(struct ctl *ctl, const char *id, const char *text)
 {
     cJSON *result = cJSON_Parse(text);
-    int status = strcmp(show_text(result, "status"), "done") == 0 ? CTL_OK : CTL_FAILED;
+    const cJSON *images = cJSON_GetObjectItemCaseSensitive(result, "images");
+    bool good = strcmp(show_text(result, "status"), "done") == 0 && !show_number(images, "failed");
+    int status = good ? CTL_OK : CTL_FAILED;
     if (!cJSON_IsObject(result)) {
         ctl_say("the stored result of %s is not a JSON object", id);
         status = CTL_FAULT;
     } else if (ctl->json) {
         ctl_print_text(ctl, text);
     } else {
-        show_result(result, id, NULL);
+        show_result(result, id, NULL, NULL, 0);
     }
     cJSON_Delete(result);
     return status;

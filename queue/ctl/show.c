@@ -122,6 +122,21 @@ static bool show_error(const cJSON *holder)
     return true;
 }
 
+/* Prints how many images an output of a job with many has, their bytes, and the shape of an array.
+ */
+static void show_images_output(const cJSON *output)
+{
+    const cJSON *side, *shape = cJSON_GetObjectItemCaseSensitive(output, "shape");
+    double images = show_number(output, "images");
+    char count[SHOW_BYTES], bytes[SHOW_BYTES], word[SHOW_BYTES];
+    out_put(" %s image%s", show_count(images, count), images == 1 ? "" : "s");
+    cJSON_ArrayForEach(side, shape) out_put("%s%.0f", side == shape->child ? " " : "x",
+                                            cJSON_IsNumber(side) ? side->valuedouble : 0);
+    if (shape)
+        out_put(" %s", show_word(output, "dtype", word, sizeof word));
+    out_put(" %s", show_bytes(show_number(output, "bytes"), bytes));
+}
+
 /* Prints an output. Returns whether it has an error. */
 static bool show_output(const cJSON *output, const char *file)
 {
@@ -131,7 +146,9 @@ static bool show_output(const cJSON *output, const char *file)
     path = file ? file : *path ? path : *url ? url : show_text(output, "key");
     if (*path)
         out_put(" -> %s", path);
-    if (show_number(output, "bytes") > 0)
+    if (show_number(output, "bytes") > 0 && cJSON_HasObjectItem(output, "images"))
+        show_images_output(output);
+    else if (show_number(output, "bytes") > 0)
         out_put(" %.0fx%.0f %s", show_number(output, "width"),
                 show_number(output, "height"), show_bytes(show_number(output, "bytes"), text));
     char *printed = values ? cJSON_PrintUnformatted(values) : NULL;
@@ -153,8 +170,61 @@ static bool failed_as_a_whole(const cJSON *result)
     return true;
 }
 
-void show_result(const cJSON *result, const char *name, const char *const *files)
+static void put_image(const char *status, const cJSON *item, char *const *names, size_t count)
 {
+    double index = show_number(item, "image");
+    if (names && index >= 0 && index < (double)count)
+        out_put("%-6s %s", status, names[(size_t)index]);
+    else if (cJSON_HasObjectItem(item, "name"))
+        out_put("%-6s %s", status, show_text(item, "name"));
+    else
+        out_put("%-6s image %.0f", status, index);
+}
+
+/* Prints the images that failed, and the values, of a job with many images. */
+static void show_images(const cJSON *images, char *const *names, size_t count)
+{
+    const cJSON *item, *errors = cJSON_GetObjectItemCaseSensitive(images, "errors");
+    double more = show_number(images, "failed") - cJSON_GetArraySize(errors);
+    char text[SHOW_BYTES];
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(images, "values"))
+    {
+        const cJSON *values = cJSON_GetObjectItemCaseSensitive(item, "values");
+        char *printed = cJSON_PrintUnformatted(values);
+        put_image("values", item, names, count);
+        if (show_number(item, "output") > 0)
+            out_put(" output %.0f", show_number(item, "output") + 1);
+        out_line(" %s", printed ? printed : "");
+        free(printed);
+    }
+    if (show_number(images, "values_omitted") > 0)
+        out_line("and the values of %s more, which the result omits",
+                 show_count(show_number(images, "values_omitted"), text));
+    cJSON_ArrayForEach(item, errors)
+    {
+        put_image("failed", item, names, count);
+        show_error(item);
+        out_end();
+    }
+    if (more > 0)
+        out_line("failed %s more image%s of this job", show_count(more, text),
+                 more == 1 ? "" : "s");
+}
+
+/* "cat.jpg: 254 of 256 images" */
+static void put_images(const cJSON *images)
+{
+    char done[SHOW_BYTES], count[SHOW_BYTES], copied[SHOW_BYTES];
+    out_put(": %s of %s images", show_count(show_number(images, "done"), done),
+            show_count(show_number(images, "count"), count));
+    if (show_number(images, "copied") > 0)
+        out_put(", %s members copied", show_count(show_number(images, "copied"), copied));
+}
+
+void show_result(const cJSON *result, const char *name, const char *const *files,
+                 char *const *names, size_t count)
+{
+    const cJSON *images = cJSON_GetObjectItemCaseSensitive(result, "images");
     const cJSON *output;
     const cJSON *ms = cJSON_GetObjectItemCaseSensitive(result, "ms");
     const char *status = show_text(result, "status");
@@ -163,6 +233,8 @@ void show_result(const cJSON *result, const char *name, const char *const *files
     char word[SHOW_BYTES];
     /* "cancelled" is longer than the column, but rare. */
     out_put("%-6s %s", show_word(result, "status", word, sizeof word), name);
+    if (show_number(images, "count") > 0)
+        put_images(images);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs")) {
         const char *file = files && index < JOB_OUTPUTS_MAX ? files[index++] : NULL;
         if (strcmp(status, "done") == 0 || (!whole && cJSON_HasObjectItem(output, "error")))
@@ -173,4 +245,6 @@ void show_result(const cJSON *result, const char *name, const char *const *files
     if (strcmp(status, "done") == 0)
         out_put(", %.1f ms", show_number(ms, "total"));
     out_end();
+    if (images)
+        show_images(images, names, count);
 }

@@ -37,5 +37,8 @@ const cJSON *show_blocked(const cJSON *stats);
 const char *show_state(const cJSON *stats, char text[SHOW_BYTES]);
 
 /* Prints one result as a line: its status, the input's name and its outputs. files: for each output
- * the local file to which it was downloaded from Redis; NULL: none was. */
-void show_result(const cJSON *result, const char *name, const char *const *files);
+ * the local file to which it was downloaded from Redis; NULL: none was. The result of a job with
+ * many images gets a further line for each image that failed or has values. names: of `count`
+ * images; NULL: the result has those that it knows. */
+void show_result(const cJSON *result, const char *name, const char *const *files,
+                 char *const *names, size_t count);

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "tests/fixtures/ctl.h"
+#include "tests/fixtures/fake_daemon.h"
 #include "tests/fixtures/test_world.h"
+#include "tests/fixtures/text_file.h"
 
 #define PICTURES 300
 
@@ -18,6 +20,8 @@ static void put_album(void)
 {
     put_small_pngs("album", PICTURES);
     world_put(w, "album/0.png", "no picture", 10);
+    world_put(w, "1.tar", "no archive", 10);
+    world_put(w, "2.tar", "no archive", 10);
 }
 
 /* ---- a terminal ------------------------------------------------------------------------------ */
@@ -114,6 +118,105 @@ TEST(test_bar)
     assert_non_null(strstr(terminal.text, "[#"));
     assert_non_null(strstr(terminal.text, ", 1 failed"));
     check_width(80);
+}
+
+static size_t count_of(const char *text)
+{
+    size_t count = 0;
+    for (const char *at = terminal.text; (at = strstr(at, text)); at++)
+        count++;
+    return count;
+}
+
+static long long calls_of(const char *command)
+{
+    const char *stats = redis_text(w->client, "INFO commandstats");
+    const char *at = strstr(stats, text_of("cmdstat_%s:calls=", command));
+    return at ? strtoll(strchr(at, '=') + 1, NULL, 10) : 0;
+}
+
+/* Draws what the daemons publish about the jobs in flight, but seldom, and asks Redis seldom. */
+TEST(test_bar_of_lists)
+{
+    open_terminal(80, "ctl submit $at -r in/album --list 200 -o x --wait");
+    shows("[------------------------] 0/300 done");
+    cJSON *first = fake_take(200), *second = fake_take(100);
+    long long reads = calls_of("mget");
+    double began = process_now();
+    terminal.length = 0;
+    fake_heartbeat("{'job':1,'id':'%s','images':150,'failed':2,'fraction':0.75},"
+                   "{'job':9,'id':'of another submit','images':77,'failed':7,'fraction':0.5}",
+                   json_text(first, "id"));
+    shows("[############------------] 150/300 done, 2 failed");
+    shows(" images/s");
+    shows(" left");
+    while (process_now() < began + 3)
+        read_more(0.1);
+    double seconds = process_now() - began;
+    assert_true((double)count_of("] 150/300 done") <= 4 * seconds + 1);
+    assert_true((double)(calls_of("mget") - reads) <= seconds + 2);
+    fake_answer(first, "done",
+                "'images':{'count':200,'done':198,'failed':2,'errors':[{'image':3,"
+                "'name':'album/3.png','error':{'code':'truncated','message':'it ends early'}}]},"
+                "'outputs':[{'path':'x/%%p.png','images':198,'bytes':9}]");
+    shows("failed 1 more image of this job\r\n"); /* after the line of the job */
+    shows("[################--------] 200/300 done, 2 failed");
+    fake_answer(second, "done",
+                "'images':{'count':100,'done':100,'failed':0},"
+                "'outputs':[{'path':'x/%%p.png','images':100,'bytes':9}]");
+    shows("298 images done in ");
+    close_terminal(1);
+    assert_int_equal(count_of("done   in/album"), 1); /* of the job with failures */
+    check_width(80);
+    cJSON_Delete(first);
+    cJSON_Delete(second);
+}
+
+/* The number of images in an archive is not known, but the share that is done. */
+TEST(test_bar_of_archives)
+{
+    open_terminal(100, "ctl submit $at --shards '?.tar' -o x --wait");
+    shows("[------------------------] 0/2 archives, 0 images done");
+    cJSON *first = fake_take(0), *second = fake_take(0);
+    fake_heartbeat("{'job':1,'id':'%s','images':4210,'failed':10,'fraction':0.5},"
+                   "{'job':2,'id':'%s','images':90,'failed':0,'fraction':0.25}",
+                   json_text(first, "id"), json_text(second, "id"));
+    shows("[#########---------------] 0/2 archives, 4,300 images done, 10 failed  ");
+    shows(" left");
+    fake_answer(first, "done",
+                "'images':{'count':8000,'done':8000,'failed':0},"
+                "'outputs':[{'path':'x/1.tar','images':8000,'bytes':9}]");
+    shows("[###############---------] 1/2 archives, 8,090 images done");
+    fake_answer(second, "done",
+                "'images':{'count':100,'done':100,'failed':0},"
+                "'outputs':[{'path':'x/2.tar','images':100,'bytes':9}]");
+    shows("8,100 images done in ");
+    close_terminal(0);
+    cJSON_Delete(first);
+    cJSON_Delete(second);
+}
+
+/* Without a terminal there are plain lines, if --verbose is given, and none otherwise. */
+TEST(test_plain_progress)
+{
+    struct process process = ctl_begin(w, "ctl submit $at 1.tar --shards 2.tar -o x --wait -v");
+    struct process quiet = ctl_begin(w, "ctl submit $at 1.tar --shards 2.tar -o y --wait");
+    fake_heartbeat("{'job':1,'id':'nobody','images':1,'failed':0,'fraction':0}");
+    assert_true(process_logged(&process, 0, "0/2 archives, 0 images done", patience(30)));
+    process_sleep(0.3); /* the other one would print now */
+    for (int i = 0; i < 4; i++) {
+        cJSON *job = fake_take(0);
+        fake_answer(job, "done",
+                    "'images':{'count':1,'done':1,'failed':0},"
+                    "'outputs':[{'path':'x/1.tar','images':1,'bytes':9}]");
+        cJSON_Delete(job);
+    }
+    struct ctl_run run = ctl_end(&quiet);
+    assert_string_equal(run.err, "");
+    assert_int_equal(run.status, 0);
+    run = ctl_end(&process);
+    assert_int_equal(run.status, 0);
+    assert_null(strstr(run.err, "["));
 }
 
 TEST(test_narrow)

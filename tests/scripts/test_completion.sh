@@ -61,12 +61,16 @@ ok $? "the second of two operations is completed"
 formats=$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def)
 [ -n "$formats" ] && [ "$(offered submit --format = "" | sort)" = "$(sort <<<"$formats")" ]
 ok $? "formats are completed"
+[ "$(offered submit --on-error "" | xargs)/$(offered submit --pack = "" | xargs)" = "skip fail/tar array" ]
+ok $? "the values of --on-error and --pack are completed"
 offered dead re | grep -qx retry
 ok $? "the subcommands of dead are completed"
 folder=$(mktemp -d)
 touch "$folder/cat.jpg"
 offered submit "$folder/c" | grep -qx "$folder/cat.jpg"
 ok $? "file names are completed"
+offered submit --shards "$folder/c" | grep -qx "$folder/cat.jpg"
+ok $? "archives are completed after --shards"
 rm -rf "$folder"
 echo "1..$count"
 exit $((failures > 0))

@@ -52,7 +52,8 @@ static void print_result(struct results *results, const char *text)
     else if (results->ctl->json)
         ctl_print_text(results->ctl, text);
     else
-        show_result(result, *show_text(result, "id") ? show_text(result, "id") : number, NULL);
+        show_result(result, *show_text(result, "id") ? show_text(result, "id") : number, NULL, NULL,
+                    0);
     cJSON_Delete(result);
     results->left--;
 }

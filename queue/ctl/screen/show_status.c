@@ -5,6 +5,7 @@
 #include "queue/ctl/ctl.h"
 #include "queue/ctl/out.h"
 #include "queue/ctl/screen/overviews.h"
+#include "queue/ctl/screen/running_sets.h"
 #include "queue/ctl/show.h"
 
 static void print_pause(const struct overviews *all)
@@ -92,6 +93,22 @@ static void print_daemon(const struct overview_daemon *daemon)
     print_blocked(stats);
 }
 
+static void print_sets(const struct overview *overview)
+{
+    size_t count = running_sets_count(overview);
+    if (count == 0)
+        return;
+    out_end();
+    out_put("  ");
+    running_sets_put_titles();
+    out_end();
+    for (size_t i = 0; i < count; i++) {
+        out_put("  ");
+        running_sets_put(overview, i);
+        out_end();
+    }
+}
+
 static void print_shard(const struct overviews *all, const struct ctl_shard *shard)
 {
     const struct overview *part = &all->parts[shard->index];
@@ -140,6 +157,7 @@ static void print_screen(const struct ctl *ctl, const struct overviews *all)
              "failed", "up");
     for (size_t i = 0; i < sum->daemon_count; i++)
         print_daemon(&sum->daemons[i]);
+    print_sets(sum);
 }
 
 int ctl_status(struct ctl *ctl, int count, char **operands)

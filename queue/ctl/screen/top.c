@@ -10,6 +10,7 @@
 #include "queue/ctl/out.h"
 #include "queue/ctl/screen/overviews.h"
 #include "queue/ctl/screen/rates.h"
+#include "queue/ctl/screen/running_sets.h"
 #include "queue/ctl/show.h"
 
 #define ENTER_SCREEN "\033[?1049h\033[?25l"
@@ -29,6 +30,8 @@ static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "e
 /* Lines of the screen above the list of daemons. */
 #define LINES_ABOVE 13
 #define SHARDS_PER_LINE 4
+/* The most jobs with many images on the screen. */
+#define SETS_MAX 6
 /* Width of a daemon's line without its name and without the column "up", which only screens with at
  * least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
@@ -336,6 +339,26 @@ static void draw_daemons(struct top *top, const struct overview *overview, size_
     }
 }
 
+/* Draws the jobs with many images. Returns the number of lines. */
+static size_t draw_sets(const struct top *top, const struct overview *overview)
+{
+    size_t count = running_sets_count(overview), shown = count < SETS_MAX ? count : SETS_MAX;
+    if (count == 0)
+        return 0;
+    running_sets_put_titles();
+    end_line(top);
+    for (size_t i = 0; i < shown; i++) {
+        running_sets_put(overview, i);
+        end_line(top);
+    }
+    if (shown < count) {
+        out_put("and %zu more jobs with many images", count - shown);
+        end_line(top);
+    }
+    end_line(top);
+    return shown + 2 + (shown < count);
+}
+
 static void draw(struct top *top, const struct overviews *all)
 {
     const struct overview *overview = &all->sum;
@@ -351,6 +374,7 @@ static void draw(struct top *top, const struct overviews *all)
     end_line(top);
     draw_stages(top, overview);
     end_line(top);
+    lines += draw_sets(top, overview);
     draw_daemons(top, overview, lines);
     if (top->screen)
         out_raw(CLEAR_BELOW);

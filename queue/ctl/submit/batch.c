@@ -16,7 +16,7 @@ void batch_add(struct batch *batch, const struct ctl_shard *shard, char *job, ch
 {
     assert(!batch_is_full(batch));
     struct batch_job *added = &batch->jobs[batch->count++];
-    *added = (struct batch_job){.shard = shard, .job = job, .file = file};
+    *added = (struct batch_job){.shard = shard, .job = job, .file = file, .images = 1};
     text_copy(added->id, sizeof added->id, id);
     batch->bytes += strlen(job);
 }
@@ -46,6 +46,15 @@ const struct batch_job *batch_next(const struct batch *batch, const struct ctl_s
             return job;
     }
     return NULL;
+}
+
+uint64_t batch_images(const struct batch *batch, const struct ctl_shard *shard)
+{
+    const struct batch_job *job;
+    uint64_t images = 0;
+    for (size_t at = 0; (job = batch_next(batch, shard, &at));)
+        images += job->images;
+    return images;
 }
 
 size_t batch_send(const struct batch *batch, const struct ctl_shard *shard, const char *command,

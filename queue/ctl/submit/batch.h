@@ -15,6 +15,7 @@ struct batch {
         char *job;  /* JSON, malloc'd */
         char *file; /* name of the image for messages, malloc'd */
         char id[JOB_ID_BYTES_MAX + 1];
+        size_t images; /* or archives, of the job; 1 unless changed after batch_add */
     } jobs[BATCH_MAX];
 };
 
@@ -24,6 +25,9 @@ void batch_add(struct batch *batch, const struct ctl_shard *shard, char *job, ch
                const char *id);
 /* Removes the jobs of a shard; NULL: all jobs. */
 void batch_clear(struct batch *batch, const struct ctl_shard *shard);
+
+/* Returns the number of images of the jobs of a shard. */
+uint64_t batch_images(const struct batch *batch, const struct ctl_shard *shard);
 
 /* Returns the next job of a shard, and moves *at after it; NULL: there is none. *at is 0 at first.
  */

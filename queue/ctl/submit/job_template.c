@@ -12,6 +12,8 @@
 #include "conf/clock.h"
 #include "conf/format.h"
 #include "conf/text.h"
+#include "queue/ctl/sets/set_job.h"
+#include "queue/ctl/sets/set_pattern.h"
 #include "queue/ctl/submit/ops.h"
 #include "queue/ctl/submit/pattern.h"
 #include "queue/job/job.h"
@@ -78,6 +80,7 @@ static void read_template(struct job_template *template, struct ctl *ctl)
     if (!cJSON_IsObject(template->job))
         ctl_usage(ctl, "%s must hold a job as a JSON object", name);
     cJSON_DeleteItemFromObjectCaseSensitive(template->job, "input"); /* FILE replaces it */
+    cJSON_DeleteItemFromObjectCaseSensitive(template->job, "inputs");
 }
 
 static void read_ops(struct job_template *template, struct ctl *ctl)
@@ -122,7 +125,7 @@ static void read_sets(struct job_template *template, struct ctl *ctl)
         if (!equals || equals == text)
             ctl_usage(ctl, "--set is \"%s\"; it must be KEY=JSON", text);
         char *key = strndup(text, (size_t)(equals - text));
-        if (key && strcmp(key, "input") == 0)
+        if (key && (strcmp(key, "input") == 0 || strcmp(key, "inputs") == 0))
             ctl_usage(ctl, "--set is \"%s\"; give the input as FILE instead", text);
         if (!key || !json_set(template->job, key, read_value(key, equals + 1)))
             ctl_out_of_memory(ctl, "--set"); /* uncovered: memory */
@@ -140,8 +143,9 @@ static void read_id(struct job_template *template, struct ctl *ctl)
     if (own && !cJSON_IsString(own))
         ctl_usage(ctl, "the job's id must be a string");
     snprintf(made, sizeof made, "%s-%%i", template->run);
-    if (!id && !template->replies && !get(template->job, "unique"))
-        id = made; /* so that the user can read the result */
+    /* So that the user can read the result, and so that the progress of a set can be read. */
+    if (!id && (!template->replies || template->set.kind) && !get(template->job, "unique"))
+        id = made;
     template->made_ids = id == made;
     template->id = id ? strdup(id) : NULL;
     if (id && !template->id)
@@ -189,32 +193,54 @@ static const char *read_format(struct ctl *ctl)
     return found ? found->name : NULL;
 }
 
-static void read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
-                         bool formatted, char pattern[PATH_MAX])
+/* Returns the part of --out below output_root, if it is a path of the daemon. */
+static const char *below_output_root(struct job_template *template, struct ctl *ctl,
+                                     const char *out)
 {
     const char *root = template->output_root;
-    char known[FORMAT_LIST_BYTES], name[PATH_MAX];
     size_t length = strlen(root);
-    bool is_url = source_is_url(out);
-    if (!template->keys && *out == '/') {
-        if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
-            ctl_usage(ctl, "--out is \"%s\"; it must be below output_root (%s), or use --keys to "
-                      "write anywhere", out, root);
-        out += length + 1;
-    }
-    text_copy_url(name, sizeof name, out); /* the suffix is before the query of a URL */
-    const char *suffixed = is_url ? name : out, *near;
-    const char *wrong = format_wrong_suffix(suffixed, is_url, &near);
-    if (wrong && !formatted && near)
+    if (template->keys || *out != '/')
+        return out;
+    if (strncmp(out, root, length) != 0 || out[length] != '/' || !out[length + 1])
+        ctl_usage(ctl,
+                  "--out is \"%s\"; it must be below output_root (%s), or use --keys to "
+                  "write anywhere",
+                  out, root);
+    return out + length + 1;
+}
+
+/* Ends the program if --out has the suffix of another format, or one that is nearly right. */
+static void check_out_suffix(struct ctl *ctl, const char *suffixed, bool is_url)
+{
+    char known[FORMAT_LIST_BYTES];
+    const char *near, *wrong = format_wrong_suffix(suffixed, is_url, &near);
+    if (wrong && near)
         ctl_usage(ctl,
                   "--out is \"%s\", which ends in %s; did you mean .%s? A folder's name ends in "
                   "/",
                   suffixed, wrong, near);
-    if (wrong && !formatted)
+    if (wrong)
         ctl_usage(ctl,
                   "--out is \"%s\", which ends in %s; it must end in %s, or in / if it is a "
                   "folder",
                   suffixed, wrong, format_list(FORMAT_SUFFIXES, 0, "%s", " or ", known));
+}
+
+static void read_pattern(struct job_template *template, struct ctl *ctl, const char *out,
+                         bool formatted, char pattern[PATH_MAX])
+{
+    char name[PATH_MAX];
+    bool is_url = source_is_url(out), is_set = template->set.kind;
+    out = below_output_root(template, ctl, out);
+    text_copy_url(name, sizeof name, out); /* the suffix is before the query of a URL */
+    const char *suffixed = is_url ? name : out;
+    bool is_whole = is_set && set_options_is_whole(&template->set, NULL, out);
+    if (!formatted && !is_whole)
+        check_out_suffix(ctl, suffixed, is_url);
+    if (is_set) {
+        set_options_read_out(&template->set, ctl, out, template->keys, pattern);
+        return;
+    }
     bool folder = !pattern_varies(out) && !format_by_suffix(source_suffix(suffixed)) &&
                   !(is_url && strchr(out, '?'));
     const char *slash = folder && out[strlen(out) - 1] != '/' ? "/" : "";
@@ -226,15 +252,17 @@ static void read_pattern(struct job_template *template, struct ctl *ctl, const c
         snprintf(pattern, PATH_MAX, "%s%s%s", out, slash, folder ? "%p%n.%e" : "");
 }
 
-static bool add_output(cJSON *job, const char *pattern, const char *format, double quality)
+static bool add_output(const struct set_options *set, cJSON *job, const char *pattern,
+                       const char *format, double quality)
 {
     const char *kind = source_is_url(pattern) ? "url" : "path";
-    if (!format && quality == 0 && *kind == 'p')
+    if (!format && quality == 0 && *kind == 'p' && !set->pack)
         return cJSON_AddStringToObject(job, "output", pattern) != NULL;
     cJSON *output = cJSON_AddObjectToObject(job, "output");
     return output && cJSON_AddStringToObject(output, kind, pattern) &&
            (!format || cJSON_AddStringToObject(output, "format", format)) &&
-           (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality));
+           (quality == 0 || cJSON_AddNumberToObject(output, "quality", quality)) &&
+           set_options_add_output(set, output);
 }
 
 static void read_out(struct job_template *template, struct ctl *ctl)
@@ -246,9 +274,14 @@ static void read_out(struct job_template *template, struct ctl *ctl)
     char pattern[PATH_MAX];
     if (get(template->job, "output") || get(template->job, "outputs")) {
         none = none && ctl_value(ctl, "job-file");
-        if (out || none || format || quality > 0)
+        const char *pack = template->set.pack;
+        if (out || none || format || quality > 0 || pack)
             ctl_usage(ctl, "the job already has outputs; remove --%s",
-                      out ? "out" : none ? "no-output" : format ? "format" : "quality");
+                      out      ? "out"
+                      : none   ? "no-output"
+                      : format ? "format"
+                      : pack   ? "pack"
+                               : "quality");
         return;
     }
     if (none && out)
@@ -259,7 +292,8 @@ static void read_out(struct job_template *template, struct ctl *ctl)
         ctl_usage(ctl, "--out is missing: give a folder, or a pattern such as edges/%%n.png; use "
                   "--no-output if you only want values");
     read_pattern(template, ctl, out, format != NULL, pattern);
-    if (!add_output(template->job, pattern, format, quality)) /* uncovered: memory */
+    if (!add_output(&template->set, template->job, pattern, format,
+                    quality)) /* uncovered: memory */
         ctl_out_of_memory(ctl, "--out");
 }
 
@@ -270,7 +304,7 @@ static void count_outputs(struct job_template *template)
     template->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
     for (size_t i = 0; i < template->output_count; i++) {
         const char *place = destination_of(get(holder_of(template->job, i), "output"));
-        if (*place && !pattern_varies(place))
+        if (*place && !(template->set.kind ? set_pattern_names_jobs : pattern_varies)(place))
             template->single = place;
     }
 }
@@ -297,6 +331,7 @@ void job_template_read(struct job_template *template, struct ctl *ctl)
     *template = (struct job_template){.keys = ctl_value(ctl, "keys") != NULL};
     template->replies = template->keys || ctl_value(ctl, "wait");
     snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
+    set_options_read(&template->set, ctl);
     read_template(template, ctl);
     read_sets(template, ctl);
     read_id(template, ctl);
@@ -316,6 +351,11 @@ void job_template_clear(struct job_template *template)
     free(template->id);
 }
 
+const cJSON *job_template_output(const struct job_template *template, size_t index)
+{
+    return get(holder_of(template->job, index), "output");
+}
+
 /* ---- the job of an image ------------------------------------------------------------------- */
 
 bool job_template_name_outputs(const struct job_template *template, struct job_image *image,
@@ -324,8 +364,11 @@ bool job_template_name_outputs(const struct job_template *template, struct job_i
     char out[PATH_MAX];
     for (size_t i = 0; i < template->output_count; i++) {
         const cJSON *output = get(holder_of(template->job, i), "output");
+        const char *place = destination_of(output);
         bool is_path = *path_of(output);
-        if (!pattern_expand(destination_of(output), image, format_of(output), out, error))
+        if (template->set.kind
+                ? !set_job_name_output(&template->set, image, output, place, out, error)
+                : !pattern_expand(place, image, format_of(output), out, error))
             return false;
         char **name = is_path ? &image->outs[i] : &image->urls[i];
         if (*out && !(*name = strdup(out)))
@@ -358,13 +401,12 @@ void job_template_output_key(const struct job_template *template, const struct j
              image->shard->options.namespace, template->run, image->number, index + 1);
 }
 
-/* Finds the file's path below input_root. Returns false and sets `error` if it is elsewhere. */
-static bool below_root(const struct job_template *template, const struct job_image *image,
-                       char path[PATH_MAX], const char **below, struct error *error)
+bool job_template_find_below(const struct job_template *template, const char *file,
+                             char path[PATH_MAX], const char **below, struct error *error)
 {
     const char *root = template->input_root;
     size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
-    if (!realpath(image->file.path, path)) /* uncovered: slip */
+    if (!realpath(file, path)) /* uncovered: slip */
         return error_fail(error, STATUS_INPUT_MISSING, "%s", strerror(errno));
     if (strncmp(path, root, length) != 0 || path[length] != '/')
         return error_fail(error, STATUS_PATH_REFUSED,
@@ -415,7 +457,10 @@ static bool use_key(const struct job_template *template, cJSON *holder, cJSON *o
     const struct format *format = format_by_suffix(source_suffix(out));
     char key[SUBMIT_KEY_BYTES];
     cJSON *keyed = cJSON_IsObject(output) ? cJSON_Duplicate(output, true) : cJSON_CreateObject();
-    job_template_output_key(template, image, index, key);
+    if (template->set.kind)
+        set_job_output_key(template, image, index, key);
+    else
+        job_template_output_key(template, image, index, key);
     cJSON_DeleteItemFromObjectCaseSensitive(keyed, "path");
     if (keyed && cJSON_AddStringToObject(keyed, "key", key) &&
         (get(keyed, "format") || !format ||
@@ -435,13 +480,16 @@ static bool fill_output(const struct job_template *template, cJSON *job,
     char name[PATH_MAX];
     if (!*pattern)
         return true; /* values only, or an error that job_parse reports */
-    if (key && !pattern_expand(key, image, format_of(output), name, error))
+    bool is_set = template->set.kind;
+    if (key && !(is_set ? set_job_name_output(&template->set, image, output, key, name, error)
+                        : pattern_expand(key, image, format_of(output), name, error)))
         return false;
     if (url)
         text_copy_url(name, sizeof name, url);
     else if (!key)
         text_copy(name, sizeof name, image->outs[index] ? image->outs[index] : "");
-    if (!check_suffix(output, name, error) || !check_quality(output, pattern, name, error))
+    if (!set_options_is_whole(&template->set, output, name) &&
+        (!check_suffix(output, name, error) || !check_quality(output, pattern, name, error)))
         return false;
     return key                      ? json_set(output, "key", cJSON_CreateString(name))
            : url                    ? json_set(output, "url", cJSON_CreateString(url))
@@ -454,6 +502,9 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
                       const struct job_image *image)
 {
     char key[SUBMIT_KEY_BYTES];
+    if (template->set.kind)
+        return set_job_add_inputs(&template->set, job, image, path) &&
+               set_options_add_job(&template->set, job);
     if (!template->keys && !image->file.is_url)
         return cJSON_AddStringToObject(job, "input", path) != NULL;
     cJSON *input = cJSON_AddObjectToObject(job, "input");
@@ -516,6 +567,8 @@ bool job_template_name_id(const struct job_template *template, const struct job_
                           char id[PATH_MAX], struct error *error)
 {
     *id = '\0';
+    if (template->set.kind && template->id)
+        return set_job_name_id(&template->set, image, template->id, id, error);
     return !template->id || pattern_expand(template->id, image, NULL, id, error);
 }
 
@@ -524,8 +577,8 @@ char *job_template_fill(const struct job_template *template, const struct job_im
 {
     char path[PATH_MAX];
     const char *input = NULL;
-    if (!template->keys && !image->file.is_url &&
-        !below_root(template, image, path, &input, error))
+    if (!template->keys && !image->file.is_url && !image->inputs &&
+        !job_template_find_below(template, image->file.path, path, &input, error))
         return NULL;
     cJSON *job = make_job(template, image, input, id, error);
     char *text = job ? cJSON_PrintUnformatted(job) : NULL;

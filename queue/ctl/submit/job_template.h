@@ -8,6 +8,7 @@
 
 #include "conf/limits.h"
 #include "queue/ctl/ctl.h"
+#include "queue/ctl/sets/set_options.h"
 #include "queue/ctl/submit/key_file.h"
 #include "queue/ctl/submit/overlay_files.h"
 #include "queue/ctl/submit/source.h"
@@ -26,17 +27,21 @@ struct job_template {
     char input_root[PATH_MAX], output_root[PATH_MAX]; /* resolved, without a final slash */
     char run[64]; /* unique name of this run of the program, part of its keys and ids */
     struct overlay_files overlays;
+    struct set_options set; /* of jobs with many images */
     bool replies; /* results go to the reply list of this run in each shard */
 };
 
-/* An image and the names that its job needs. */
+/* The image of a job, or its set of images, and the names that the job needs. */
 struct job_image {
-    struct source_file file;
+    struct source_file file;       /* of a list only `name`, for messages */
+    const cJSON *inputs;           /* of a list: its images as a JSON array */
+    const char *ending;            /* of a list: the suffix of its images */
     uint64_t number;               /* from 1; 0: the struct is unused */
     const struct ctl_shard *shard; /* of its job */
     char *outs[JOB_OUTPUTS_MAX];   /* path of each output: with --keys on this machine, otherwise
-                                      below output_root. NULL: it has none, or stays in Redis */
-    char *urls[JOB_OUTPUTS_MAX];   /* URL of each output; NULL: none */
+                                      below output_root. NULL: it has none, or stays in Redis. Of a
+                                      set: a pattern (set_pattern_name), or one tar or array */
+    char *urls[JOB_OUTPUTS_MAX];   /* URL of each output; NULL: none. Of a set: a pattern */
 };
 void job_image_clear(struct job_image *image); /* idempotent */
 
@@ -61,6 +66,14 @@ bool job_template_name_id(const struct job_template *template, const struct job_
  * NULL with `error` set on failure. */
 char *job_template_fill(const struct job_template *template, const struct job_image *image,
                         const char *id, struct error *error);
+
+/* Finds the file's path below input_root: `below`, in `path`. Returns false and sets `error` if it
+ * is elsewhere. */
+bool job_template_find_below(const struct job_template *template, const char *file,
+                             char path[PATH_MAX], const char **below,
+                             struct error *error) MUST_CHECK;
+/* Returns the output `index` of the template, with its keys or as a path; NULL: it has no place. */
+const cJSON *job_template_output(const struct job_template *template, size_t index);
 
 /* Write the Redis keys of an image and of its output `index`. */
 void job_template_input_key(const struct job_template *template, const struct job_image *image,

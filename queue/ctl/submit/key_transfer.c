@@ -70,17 +70,21 @@ static bool add_unwritten(struct client *client, cJSON *unwritten, const char *k
                        cJSON_AddNumberToObject(item, "left_s", left_s)));
 }
 
-static void download(struct key_transfer *transfer, struct client *client, const char *key,
-                     const char *path, cJSON *unwritten)
+void key_transfer_fetch(const struct output_file_rules *rules, struct client *client,
+                        const char *key, const char *path, bool may_lack, cJSON *unwritten)
 {
     struct error error = {0};
     redisReply *reply = client_ask(client, "GET %s", key);
+    if (reply && reply->type == REDIS_REPLY_NIL && may_lack) {
+        freeReplyObject(reply);
+        return;
+    }
     if (!reply)
         error_set(&error, STATUS_INTERNAL, "%s", client_why(client));
     else if (reply->type != REDIS_REPLY_STRING) /* uncovered: gone */
         error_set(&error, STATUS_INPUT_MISSING, "the key %.200s is not in Redis any more", key);
     else
-        output_file_write(transfer->rules, path, reply->str, reply->len, &error);
+        output_file_write(rules, path, reply->str, reply->len, &error);
     freeReplyObject(reply);
     if (error.status)
         add_unwritten(client, unwritten, key, path, &error);
@@ -99,12 +103,13 @@ cJSON *key_transfer_download(struct key_transfer *transfer, uint64_t number, con
             (!done && !cJSON_HasObjectItem(output, "bytes")))
             continue;
         job_template_output_key(transfer->template, image, i, key);
-        download(transfer, image->shard->client, key, image->outs[i], unwritten);
+        key_transfer_fetch(transfer->rules, image->shard->client, key, image->outs[i], false,
+                           unwritten);
     }
     return unwritten;
 }
 
-static bool is_unwritten(const cJSON *unwritten, const char *key)
+bool key_transfer_is_unwritten(const cJSON *unwritten, const char *key)
 {
     const cJSON *item;
     cJSON_ArrayForEach(item, unwritten)
@@ -126,7 +131,7 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
     argv[count++] = keys[0];
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++) {
         job_template_output_key(transfer->template, image, i, keys[i + 1]);
-        if (image->outs[i] && !is_unwritten(unwritten, keys[i + 1]))
+        if (image->outs[i] && !key_transfer_is_unwritten(unwritten, keys[i + 1]))
             argv[count++] = keys[i + 1];
     }
     /* If DEL fails, the keys expire later. */

@@ -38,4 +38,10 @@ void key_transfer_end(struct key_transfer *transfer, uint64_t number, const char
 /* Returns the paths of the output files of an image in flight (job_image.outs), valid until
  * key_transfer_end; NULL: no image with this number is in flight. */
 const char *const *key_transfer_outs(const struct key_transfer *transfer, uint64_t number);
+/* Downloads one output to its file, or adds it to `unwritten`. may_lack: the output may not exist.
+ */
+void key_transfer_fetch(const struct output_file_rules *rules, struct client *client,
+                        const char *key, const char *path, bool may_lack, cJSON *unwritten);
+/* Whether the output with this key could not be written. */
+bool key_transfer_is_unwritten(const cJSON *unwritten, const char *key);
 void key_transfer_clear(struct key_transfer *transfer);

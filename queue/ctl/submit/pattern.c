@@ -7,7 +7,7 @@
 
 #include "conf/format.h"
 
-static bool is_escape(const char *text)
+bool pattern_is_escape(const char *text)
 {
     return text[0] == '%' && isxdigit((unsigned char)text[1]) && isxdigit((unsigned char)text[2]);
 }
@@ -16,12 +16,12 @@ bool pattern_varies(const char *pattern)
 {
     bool is_url = source_is_url(pattern);
     for (const char *at = pattern; (at = strchr(at, '%')); at++)
-        if (!is_url || !is_escape(at))
+        if (!is_url || !pattern_is_escape(at))
             return true;
     return false;
 }
 
-static bool append(char to[PATH_MAX], const char *text, size_t length)
+bool pattern_append(char to[PATH_MAX], const char *text, size_t length)
 {
     size_t at = strlen(to);
     if (at + length + 1 > PATH_MAX)
@@ -42,7 +42,7 @@ static bool append_escaped(char to[PATH_MAX], const struct job_image *image, con
         bool is_plain = isalnum((unsigned char)text[i]) || strchr("-._~/", text[i]) ||
                         (text[i] == '%' && image->file.is_url);
         snprintf(escape, sizeof escape, "%%%02X", (unsigned char)text[i]);
-        ok = is_plain ? append(to, text + i, 1) : append(to, escape, 3);
+        ok = is_plain ? pattern_append(to, text + i, 1) : pattern_append(to, escape, 3);
     }
     return ok;
 }
@@ -63,19 +63,19 @@ static bool expand(const char *pattern, const struct job_image *image, const cha
     for (; *pattern && ok; pattern++) {
         if (*pattern == '.' && pattern[1] == '%' && pattern[2] == 'e' && !*ending)
             pattern += 2; /* an image without a suffix gives a result without one */
-        else if (*pattern != '%' || (is_url && is_escape(pattern)))
-            ok = append(to, pattern, 1);
+        else if (*pattern != '%' || (is_url && pattern_is_escape(pattern)))
+            ok = pattern_append(to, pattern, 1);
         else if (*++pattern == 'n')
-            ok = is_url ? append_escaped(to, image, name, stem) : append(to, name, stem);
+            ok = is_url ? append_escaped(to, image, name, stem) : pattern_append(to, name, stem);
         else if (*pattern == 'e')
-            ok = append(to, ending, strlen(ending));
+            ok = pattern_append(to, ending, strlen(ending));
         else if (*pattern == 'p')
             ok = is_url ? append_escaped(to, image, image->file.within, strlen(image->file.within))
-                        : append(to, image->file.within, strlen(image->file.within));
+                        : pattern_append(to, image->file.within, strlen(image->file.within));
         else if (*pattern == 'i')
-            ok = append(to, digits, strlen(digits));
+            ok = pattern_append(to, digits, strlen(digits));
         else
-            ok = *pattern == '%' && append(to, "%", 1);
+            ok = *pattern == '%' && pattern_append(to, "%", 1);
     }
     return ok;
 }

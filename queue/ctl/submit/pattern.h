@@ -4,6 +4,11 @@
 
 #include "queue/ctl/submit/job_template.h"
 
+/* Whether a text begins with a URL's escape: % and two hexadecimal digits. */
+bool pattern_is_escape(const char *text);
+/* Appends bytes to a name. Returns false if it would be too long. */
+bool pattern_append(char to[PATH_MAX], const char *text, size_t length);
+
 /* Whether the pattern gives different names for different images. In a URL, % and two hexadecimal
  * digits are an escape and stay unchanged. */
 bool pattern_varies(const char *pattern);

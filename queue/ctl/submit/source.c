@@ -69,6 +69,15 @@ static enum source_result give_url(struct source *source, struct source_file *fi
     return SOURCE_FILE;
 }
 
+/* Whether a file in a folder is sent. */
+static bool is_wanted(const struct source *source, const char *name)
+{
+    const char *suffix = source_suffix(name);
+    return source->options.archives
+               ? strcasecmp(suffix, "tar") == 0 || strcasecmp(suffix, "zip") == 0
+               : format_is_read(format_by_suffix(suffix));
+}
+
 /* Reads one entry of the innermost open folder. SOURCE_END: it is not an image; call again. */
 static enum source_result walk(struct source *source, struct source_file *file)
 {
@@ -91,7 +100,7 @@ static enum source_result walk(struct source *source, struct source_file *file)
         strcpy(source->path + length + name, "/");
         return enter(source, length + name + 1);
     }
-    if (S_ISREG(about.st_mode) && format_is_read(format_by_suffix(source_suffix(entry->d_name))))
+    if (S_ISREG(about.st_mode) && is_wanted(source, entry->d_name))
         return give(source, file);
     source->left_out++;
     return SOURCE_END;
@@ -123,7 +132,9 @@ static enum source_result begin(struct source *source, const char *name, struct 
     if (!S_ISDIR(about.st_mode)) /* uncovered: slip */
         return bad(source, name, "neither a file nor a folder");
     if (!source->options.recursive)
-        return bad(source, name, "is a folder; -r sends the images in it");
+        return bad(source, name,
+                   source->options.archives ? "is a folder; -r sends the archives in it"
+                                            : "is a folder; -r sends the images in it");
     size_t length = strlen(source->path);
     if (source->path[length - 1] != '/')
         strcpy(source->path + length++, "/");

@@ -15,6 +15,7 @@ struct source_options {
     char **names;
     int count;
     bool recursive;
+    bool archives;           /* folders are searched for archives, not for images */
     bool nul;                /* names on standard input end with NUL, not with a line break */
     const char *input_root;  /* searched for relative names that do not exist here; or NULL */
 };
