@@ -31,7 +31,7 @@ static const char *const stages[] = {"ask", "read", "admit", "decode", "gpu", "e
 #define LINES_ABOVE 13
 #define SHARDS_PER_LINE 4
 /* The most jobs with many images on the screen. */
-#define SETS_MAX 6
+#define SETS_SHOWN_MAX 6
 /* Width of a daemon's line without its name and without the column "up", which only screens with at
  * least WIDE_COLUMNS show. */
 #define OTHER_COLUMNS 60
@@ -342,7 +342,7 @@ static void draw_daemons(struct top *top, const struct overview *overview, size_
 /* Draws the jobs with many images. Returns the number of lines. */
 static size_t draw_sets(const struct top *top, const struct overview *overview)
 {
-    size_t count = running_sets_count(overview), shown = count < SETS_MAX ? count : SETS_MAX;
+    size_t count = running_sets_count(overview), shown = count < SETS_SHOWN_MAX ? count : SETS_SHOWN_MAX;
     if (count == 0)
         return 0;
     running_sets_put_titles();
