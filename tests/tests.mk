@@ -354,6 +354,10 @@ bench: commands = $(O)/tests/bench/bench_daemon --daemon $(O)/gpuimgd $(folder) 
 bench-host: packages = bench-host
 bench-host: programs = all $(O)/tests/bench/bench_floor $(O)/tests/bench/bench_tile
 bench-host: commands = tests/bench/host.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-host.json $(BENCH)
+## bench-sets: compare jobs with many images (lists, shards) with single jobs, with bounds and with other libraries: FOLDER=, BENCH=--quick
+bench-sets: packages = bench-sets
+bench-sets: programs = all $(O)/tests/bench/bench_floor
+bench-sets: commands = tests/bench/sets.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-sets.json $(BENCH)
 ## bench-small: compare the daemon on images of 64 to 512 pixels per side with its codecs and the queue alone
 bench-small: programs = all $(bench)
 bench-small: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
