@@ -334,9 +334,10 @@ check-urls: commands = $(call venv,moto,moto_server,'moto[server]'); \
 check-metrics: packages = promtool $(O)/promtool
 check-metrics: programs = all
 check-metrics: commands = PROMTOOL=$(CURDIR)/$(O)/promtool/promtool tests/scripts/test_metrics.sh $(O)
-## check-clients: kill consumers of a stream, and of a list, 20 times while 4,000 jobs run: each result takes effect once
+## check-clients: kill consumers of a stream, and of a list, 20 times while 4,000 jobs run: each result takes effect once; read shards with WebDataset (from PyPI)
 check-clients: programs = all
-check-clients: commands = tests/scripts/test_clients.sh $(O) 20 4000
+check-clients: commands = $(call venv,webdataset,f2py,webdataset); tests/scripts/test_clients.sh $(O) 20 4000 && \
+  tests/scripts/test_recipe_webdataset.sh $(O)
 ## check-page: test the status and fleet pages in headless Chromium: values, charts, schemes, widths, policy (screenshots: build/release/page)
 check-page: packages = page
 check-page: programs = all
