@@ -327,10 +327,11 @@ install: all-gpus
 	install -d $(DESTDIR)$(datadir)
 	install -m 0644 $(PYTHON)/schema/*.json $(DESTDIR)$(datadir)/
 	$(if $(pythondir),$(install_python))
-	install -d $(DESTDIR)$(docdir)/clients/recipes/interactive
+	install -d $(addprefix $(DESTDIR)$(docdir)/clients/recipes/,interactive webdataset)
 	install -m 0755 $(addprefix queue/clients/recipes/,watch.sh s3_events.py images_http.py dedup.py) $(DESTDIR)$(docdir)/clients/recipes/
 	install -m 0644 $(addprefix queue/clients/recipes/,README.md scans.json sidekiq.rb celery_tasks.py) $(DESTDIR)$(docdir)/clients/recipes/
 	install -m 0644 queue/clients/recipes/interactive/* $(DESTDIR)$(docdir)/clients/recipes/interactive/
+	install -m 0755 queue/clients/recipes/webdataset/*.py $(DESTDIR)$(docdir)/clients/recipes/webdataset/
 	for page in $(PAGES); do \
 	  install -D -m 0644 conf/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page || exit; done
 	install -d $(DESTDIR)$(unitdir) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)

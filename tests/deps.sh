@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
 # those of a full build, `demo` those of make demo, and `peers`, `bench-formats`, `bench-host`,
-# `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb` the additional ones of
-# these targets. Checks for commands and libraries, not for packages, so nothing is installed if all
-# work. Fails only if a dependency stays missing that the target requires.
+# `bench-sets`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb` the
+# additional ones of these targets. Checks for commands and libraries, not for packages, so nothing
+# is installed if all work. Fails only if a dependency stays missing that the target requires.
 # CUDA=yes in the environment: the build includes the CUDA engine.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
 # would start a server.
@@ -97,6 +97,11 @@ elif [ "${1:-}" = bench-host ]; then
     need_command python3 python3
     need_command redis-server redis-server
     want_command vips libvips-tools
+elif [ "${1:-}" = bench-sets ]; then
+    need_command python3 python3
+    need_command redis-server redis-server
+    want_module numpy python3-numpy # the libraries to compare with
+    want_module PIL python3-pil
 elif [ "${1:-}" = fuzz ]; then
     echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
         clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null || missing=clang

@@ -334,9 +334,10 @@ check-urls: commands = $(call venv,moto,moto_server,'moto[server]'); \
 check-metrics: packages = promtool $(O)/promtool
 check-metrics: programs = all
 check-metrics: commands = PROMTOOL=$(CURDIR)/$(O)/promtool/promtool tests/scripts/test_metrics.sh $(O)
-## check-clients: kill consumers of a stream, and of a list, 20 times while 4,000 jobs run: each result takes effect once
+## check-clients: kill consumers of a stream, and of a list, 20 times while 4,000 jobs run: each result takes effect once; read shards with WebDataset (from PyPI)
 check-clients: programs = all
-check-clients: commands = tests/scripts/test_clients.sh $(O) 20 4000
+check-clients: commands = $(call venv,webdataset,f2py,webdataset); tests/scripts/test_clients.sh $(O) 20 4000 && \
+  tests/scripts/test_recipe_webdataset.sh $(O)
 ## check-page: test the status and fleet pages in headless Chromium: values, charts, schemes, widths, policy (screenshots: build/release/page)
 check-page: packages = page
 check-page: programs = all
@@ -354,6 +355,10 @@ bench: commands = $(O)/tests/bench/bench_daemon --daemon $(O)/gpuimgd $(folder) 
 bench-host: packages = bench-host
 bench-host: programs = all $(O)/tests/bench/bench_floor $(O)/tests/bench/bench_tile
 bench-host: commands = tests/bench/host.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-host.json $(BENCH)
+## bench-sets: compare jobs with many images (lists, shards) with single jobs, with bounds and with other libraries: FOLDER=, BENCH=--quick
+bench-sets: packages = bench-sets
+bench-sets: programs = all $(O)/tests/bench/bench_floor
+bench-sets: commands = tests/bench/sets.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-sets.json $(BENCH)
 ## bench-small: compare the daemon on images of 64 to 512 pixels per side with its codecs and the queue alone
 bench-small: programs = all $(bench)
 bench-small: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)

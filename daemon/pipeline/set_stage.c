@@ -52,6 +52,9 @@ static void retire(struct image_set *set)
         image_set_take_values(set, item);
         image_set_clear_item(set, item);
         atomic_store(&item->state, ITEM_FREE);
+        /* No worker has passed an image that failed. */
+        if (set->packed <= set->first)
+            set->packed = set->first + 1;
     }
 }
 
