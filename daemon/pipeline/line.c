@@ -29,7 +29,8 @@ static bool is_first(const struct job_run *run)
 
 enum stage_result line_enter_read(struct job_run *run)
 {
-    bool holds = run->overlays.held > 0 || run->overlays.loaded;
+    /* Others may wait for what it holds. An image that is a member of an archive has its file. */
+    bool holds = run->overlays.held > 0 || run->overlays.loaded || run->input.file.memory;
     if (!run->pipeline->reads_wait || holds || is_first(run))
         return reads_start(run);
     run->input.step = READ_WAITS;
