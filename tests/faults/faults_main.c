@@ -25,12 +25,11 @@
 static const struct {
     const char *name;
     const struct fault_case *cases;
-} groups[] = {{"death", death_faults},           {"redis", redis_faults},
-              {"conditions", condition_faults}, {"disk", disk_faults},
-              {"memory", memory_faults},         {"ceiling", ceiling_faults},
-              {"room", room_faults},             {"outage", outage_faults},
-              {"gpu", gpu_faults},               {"library", library_faults},
-              {"codec", codec_faults}};
+} groups[] = {
+    {"death", death_faults},     {"redis", redis_faults},   {"conditions", condition_faults},
+    {"disk", disk_faults},       {"memory", memory_faults}, {"ceiling", ceiling_faults},
+    {"room", room_faults},       {"outage", outage_faults}, {"gpu", gpu_faults},
+    {"library", library_faults}, {"codec", codec_faults},   {"sets", set_faults}};
 
 struct row {
     const char *group;

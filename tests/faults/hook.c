@@ -9,9 +9,10 @@
  *     action=WHAT   kill (SIGKILL), stop (SIGSTOP, once), crash (abort), hang (the thread sleeps),
  *                   wild (a kernel on the device writes to an illegal address)
  *     match=TEXT    only jobs whose id begins with TEXT; default: every job
- *     seconds=N     hang: duration; default: forever. stop: sleep of the thread after the process
- *                   continues; default: none
- *     while=PATH    a thread hangs as long as this file exists; it creates PATH.met first
+ *     after=N       only from the N-th such moment on; images of a job with many have no id, and
+ * count without match= seconds=N     hang: duration; default: forever. stop: sleep of the thread
+ * after the process continues; default: none while=PATH    a thread hangs as long as this file
+ * exists; it creates PATH.met first
  *
  * Any other text ends the daemon at the first stage, so that a typing mistake fails its test.
  */
@@ -30,6 +31,8 @@ void fault_point(const char *key, const char *stage, const char *id);
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char key[16], stage_name[16], action[16], match[64], flag[128];
 static double seconds = -1;
+static unsigned after;
+static atomic_uint moments;
 static bool armed;
 static atomic_bool stopped;
 
@@ -40,7 +43,8 @@ static void take_word(const char *word)
     else if (sscanf(word, "run=%15s", stage_name) == 1)
         strcpy(key, "run");
     else if (sscanf(word, "action=%15s", action) != 1 && sscanf(word, "match=%63s", match) != 1 &&
-             sscanf(word, "seconds=%lf", &seconds) != 1 && sscanf(word, "while=%127s", flag) != 1) {
+             sscanf(word, "seconds=%lf", &seconds) != 1 && sscanf(word, "after=%u", &after) != 1 &&
+             sscanf(word, "while=%127s", flag) != 1) {
         fprintf(stderr, "GPUIMGD_FAULT: \"%s\" is not understood\n", word);
         _exit(99);
     }
@@ -84,7 +88,8 @@ void fault_point(const char *at, const char *stage, const char *id)
 {
     pthread_once(&once, read_environment);
     if (!armed || strcmp(at, key) != 0 || strcmp(stage, stage_name) != 0 ||
-        strncmp(id ? id : "", match, strlen(match)) != 0)
+        strncmp(id ? id : "", match, strlen(match)) != 0 ||
+        atomic_fetch_add(&moments, 1) + 1 < after)
         return;
     if (strcmp(action, "kill") == 0) {
         kill(getpid(), SIGKILL);

@@ -46,7 +46,7 @@ struct fault_case {
 /* The groups; each is ended by a case without a name. */
 extern const struct fault_case death_faults[], redis_faults[], condition_faults[], disk_faults[],
     memory_faults[], ceiling_faults[], room_faults[], outage_faults[], gpu_faults[],
-    library_faults[], codec_faults[];
+    library_faults[], codec_faults[], set_faults[];
 
 #define RIG_SEEN_BYTES 1024
 
