@@ -194,6 +194,8 @@ static void note_success(struct image_set *set, const struct job_run *run)
         struct set_total *total = &set->totals[i];
         total->format = run->outputs[i].format;
         total->encoder = run->outputs[i].encoder;
+        if (run->job.outputs[i].pack != JOB_FILES)
+            continue; /* its numbers are known when the tar or array is in its place */
         total->images += run->outputs[i].bytes > 0;
         total->bytes += run->outputs[i].bytes;
     }

@@ -295,6 +295,11 @@ TEST(test_a_bad_image_fails_the_job)
                                  "'outputs':[{'output':'fail.tar'},{'output':{'path':'fail.npy',"
                                  "'pack':'array'}}]}"),
                  "decode_failed", NULL);
+    assert_int_equal(mkdir(out_path("folder.tar"), 0755), 0);
+    cJSON *result = check_answer(w, "{'inputs':['c/0.jpg'],'outputs':[{'output':'f.jpg/%%n.jpg'},"
+                                    "{'output':'folder.tar'}]}");
+    check_has(result, "{'outputs.0.images':1,'outputs.1.images':0,'outputs.1.bytes':null}");
+    check_failed(result, "path_refused", "folder.tar", NULL);
     check_failed(check_answer(w, "{'inputs':['broken.jpg','no.jpg'],'output':'fail.tar'}"),
                  "decode_failed", NULL);
     assert_int_equal(access(out_path("fail.tar"), F_OK), -1);
