@@ -34,11 +34,12 @@ static cudaError_t copy_piece(struct cuda_slot *slot, struct engine_task *task, 
 
 /* The largest piece that a kernel copies. A copy engine is faster than a kernel, and does not use
  * the multiprocessors. But progressive files are decoded far slower than they are copied, and in a
- * batch of many files the calls cost the thread more: a call takes as long as 100 KiB on the
- * bus. */
+ * batch of many files the calls cost the thread more: a call takes as long as 100 KiB on the bus.
+ * A kernel's reads slow down downloads: with them, 63,000 tensors per second instead of 85,000. */
 static size_t small_bytes(const struct cuda_slot *slot, const struct engine_task *task)
 {
-    return slot->queue == QUEUE_SCANS || (task && slot->tasks.length > BATCH_TASKS_HEAVY)
+    return slot->queue == QUEUE_SCANS ||
+                   (task && slot->tasks.length > BATCH_TASKS_HEAVY && !slot->has_downloads)
                ? UPLOAD_PIECE_BYTES_MAX
                : 64 * KIB;
 }

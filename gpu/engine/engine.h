@@ -17,7 +17,8 @@
  * all kernels, then all downloads. A batch has at most BATCH_TASKS_MAX tasks if it is light, that
  * is, if its images have few pixels together (BATCH_PIXELS_LIGHT); otherwise BATCH_TASKS_HEAVY. It
  * starts with the tasks that wait when a stream is free. A task that uses the codec also waits for
- * others while BATCHES_LIGHT light batches run.
+ * others while BATCHES_LIGHT light batches run, and small images may then have more pixels together
+ * (BATCH_PIXELS_SMALLS).
  *
  * A device that fails leaves service: its tasks fail, and the other devices continue. When no
  * device is left in service, the engine has a fault (engine_fault).

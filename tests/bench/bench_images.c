@@ -149,7 +149,8 @@ static struct picture_file encode_drawing(const struct image *image)
         high = sink.used <= bench.bytes ? high : middle - 1;
     }
     request.encoder.quality = low;
-    check(codec_encode(context, image, &request, &sink.sink, &error) == STATUS_OK, "encode", &error);
+    check(codec_encode(context, image, &request, &sink.sink, &error) == STATUS_OK, "encode",
+          &error);
     codec_context_destroy(context);
     return (struct picture_file){sink.sink.buffer, sink.used};
 }

@@ -100,6 +100,48 @@ TEST(what_is_nearest_its_end_goes_first)
     bench_end();
 }
 
+/* As if they were submitted one by one. */
+TEST(tasks_of_a_list)
+{
+    struct note gate = note_of('g', 0, true), a = note_of('a', 0, false),
+                b = note_of('b', 3, false), c = note_of('c', 0, false);
+    struct list tasks;
+    bench_open(1);
+    list_init(&tasks);
+    workers_submit_all(bench.workers, &tasks);
+    submit_and_wait(&gate);
+    list_push(&tasks, &a.task.node);
+    list_push(&tasks, &b.task.node);
+    list_push(&tasks, &c.task.node);
+    workers_submit_all(bench.workers, &tasks);
+    assert_true(list_empty(&tasks));
+    assert_true(workers_withdraw(bench.workers, &c.task));
+    sem_post(&bench.gate);
+    run_until_done(3);
+    assert_string_equal(bench.order, "ba");
+    bench_end();
+}
+
+/* All idle workers get a task of a list. */
+TEST(a_list_wakes_all_workers)
+{
+    struct note notes[4];
+    struct list tasks;
+    bench_open(COUNT_OF(notes));
+    list_init(&tasks);
+    for (size_t i = 0; i < COUNT_OF(notes); i++) {
+        notes[i] = note_of('x', 0, true);
+        list_push(&tasks, &notes[i].task.node);
+    }
+    workers_submit_all(bench.workers, &tasks);
+    for (size_t i = 0; i < COUNT_OF(notes); i++)
+        sem_wait(&bench.begun); /* all of them wait at the gate now */
+    for (size_t i = 0; i < COUNT_OF(notes); i++)
+        sem_post(&bench.gate);
+    run_until_done(COUNT_OF(notes));
+    bench_end();
+}
+
 /* A task of a more urgent job goes first at any stage, but not before one of a lower rank. A task
  * of no job is overtaken, too. */
 TEST(urgent_tasks_overtake)
