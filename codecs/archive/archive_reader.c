@@ -372,7 +372,8 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
     int64_t modified = archive_entry_mtime(reader->entry);
     *member = (struct archive_member){.name = reader->name,
                                       .bytes = reader->bytes,
-                                      .modified_s = modified > 0 ? (uint64_t)modified : 0};
+                                      .modified_s = modified > 0 ? (uint64_t)modified : 0,
+                                      .offset = ARCHIVE_NO_OFFSET};
     reader->state = READER_MEMBER;
     return ARCHIVE_MEMBER;
 }

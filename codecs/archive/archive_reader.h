@@ -34,7 +34,9 @@ struct archive_limits {
     uint64_t zip_bytes_max;   /* of a zip's directory; two blocks more may be read */
 };
 
+#define ARCHIVE_NO_OFFSET UINT64_MAX
 struct archive_member {
+    uint64_t offset;
     const char *name; /* the stored bytes, often UTF-8, without leading "./"; UTF-8 of a zip in NFC.
                          Not absolute, without empty or ".." parts and control characters. Valid
                          until the next call */

@@ -383,6 +383,22 @@ enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t 
     return STATUS_OK;
 }
 
+enum status files_read_part(int fd, const char *path, uint64_t offset, uint8_t *bytes,
+                            uint64_t from, uint64_t size, struct error *error)
+{
+    for (uint64_t have = from; have < size;) {
+        ssize_t got = pread(fd, bytes + have, size - have, (off_t)(offset + have));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return error_set(error, STATUS_INPUT_UNREADABLE,
+                             "reading \"%s\" failed at byte %" PRIu64 " of %" PRIu64 ": %s", path,
+                             have, size, got < 0 ? strerror(errno) : "the file has become shorter");
+        have += (uint64_t)got;
+    }
+    return STATUS_OK;
+}
+
 static uint32_t filesystem_of(int fd)
 {
     struct statfs info;

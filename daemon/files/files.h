@@ -94,6 +94,10 @@ enum status files_open_input(const struct files *files, const char *path, uint64
  * input_unreadable, so that the job is retried. */
 enum status files_read_input(int fd, const char *path, uint8_t *bytes, uint64_t from, uint64_t size,
                              struct error *error) MUST_CHECK;
+/* Reads a part of a file, which begins at `offset`, from the part's byte `from` to its end at
+ * `size`, to the same offsets of `bytes`. The error is input_unreadable if the file is shorter. */
+enum status files_read_part(int fd, const char *path, uint64_t offset, uint8_t *bytes,
+                            uint64_t from, uint64_t size, struct error *error) MUST_CHECK;
 /* Returns the flags that files_read_cached needs for this file. May wait for a file server. */
 int files_cache_flags(int fd);
 /* Reads the bytes from offset `from` to `to`, to the same offsets of `bytes`, if they are in the

@@ -38,10 +38,11 @@ bool admission_is_short(struct admission *admission)
     return is_short;
 }
 
-bool admission_is_stuck(struct admission *admission)
+bool admission_is_stuck(struct admission *admission, size_t parked)
 {
     pthread_mutex_lock(&admission->lock);
-    bool is_stuck = admission->line > 0 && admission->holders == 0 && admission->lane_bytes > 0;
+    bool is_stuck = admission->line > 0 && admission->holders <= parked &&
+                    (admission->lane_bytes > 0 || parked > 0);
     pthread_mutex_unlock(&admission->lock);
     return is_stuck;
 }
@@ -95,14 +96,26 @@ static size_t encoder_need(const struct job_run *run)
     return need;
 }
 
-/* Whether a device decodes the input and encodes all outputs. */
+/* Whether the output is encoded by a device, or needs no encoder: tensors. */
+static bool needs_no_encoder(const struct job_run_output *output)
+{
+    return output->encoder == CODEC_ON_DEVICE || output->format->tensor;
+}
+
+/* Whether a device decodes the input, and no worker encodes an output. */
 static bool needs_device_only(const struct job_run *run)
 {
     bool only = run->input.decoder == CODEC_ON_DEVICE;
     for (size_t i = 0; i < run->job.output_count; i++)
         only &= run->outputs[i].error.status != STATUS_OK || !run->outputs[i].format ||
-                run->outputs[i].encoder == CODEC_ON_DEVICE;
+                needs_no_encoder(&run->outputs[i]);
     return only;
+}
+
+bool admission_lends_output(const struct job_run *run, size_t index)
+{
+    return run->job.outputs[index].pack != JOB_FILES && needs_no_encoder(&run->outputs[index]) &&
+           needs_device_only(run);
 }
 
 /* Memory of the job without its results. The decoder and the encoder never run at the same time.
@@ -123,7 +136,8 @@ static size_t results_need(const struct job_run *run)
         const struct job_run_output *output = &run->outputs[i];
         const struct job_output *wanted = &run->job.outputs[i];
         if (output->error.status != STATUS_OK || !output->format ||
-            (!job_place_is_in_memory(&wanted->place) && wanted->pack == JOB_FILES))
+            (!job_place_is_in_memory(&wanted->place) && wanted->pack == JOB_FILES) ||
+            admission_lends_output(run, i))
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         keys += codec_encoded_bytes(output->format, variant->width, variant->height,

@@ -66,8 +66,9 @@ bool admission_try(struct job_run *run);
  * false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
 
-/* Whether the line waits for memory that no job will release: all of it is held by results. */
-bool admission_is_stuck(struct admission *admission);
+/* Whether the line waits for memory that no job will release: all of it is held by results, and by
+ * `parked` images that wait for their tar or array. */
+bool admission_is_stuck(struct admission *admission, size_t parked);
 
 /* Sets *memory to what the first job of the line lacks: nothing if it waits only for other jobs to
  * end. */
@@ -77,6 +78,10 @@ void admission_look(struct job_run *run, struct blocked_memory *memory);
  * the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
 
+/* Whether the bytes of the output stay in the reserved memory until the set of the image has written
+ * them to a tar or an array: they were made there by a device, or by the passes. Only if the job
+ * needs no worker: others would wait for its part. */
+bool admission_lends_output(const struct job_run *run, size_t index);
 size_t admission_need(const struct job_run *run); /* at most, lane and pinned memory together */
 /* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */
 void admission_keep_encoder(struct job_run *run);

@@ -13,7 +13,6 @@
 #include "daemon/pipeline/planning.h"
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
-#include "daemon/workers/split.h"
 
 static bool put_header(struct job_run *run, struct worker_tools *tools, size_t index)
 {
@@ -44,8 +43,7 @@ static bool put_file(struct job_run *run, struct worker_tools *tools)
     /* The additional byte of files_read_input is before the end of the frame. */
     if (!run->input.is_open)
         memcpy(input, run->input.file.memory, run->input.bytes);
-    else if (split_read(run->pipeline->parts.workers, run->input.fd, run->job.input.path, input,
-                        run->input.bytes, &run->error) != STATUS_OK)
+    else if (job_input_read(run, input, 0, run->pipeline->parts.workers, &run->error) != STATUS_OK)
         return false;
     run->input.seen = input;
     run->input.seen_bytes = run->input.bytes;

@@ -269,6 +269,31 @@ static void end_value(struct memory_sink *sink)
         sink->value->value = shrunk;
 }
 
+/* Remembers where the bytes are, which come in pieces one after the other. */
+static enum status flush_by_reference(struct codec_sink *sink, size_t used, struct error *error)
+{
+    struct memory_sink *self = container_of(sink, struct memory_sink, sink);
+    (void)error;
+    if (!self->value->value)
+        self->value->value = sink->buffer;
+    self->value->bytes += used;
+    return STATUS_OK;
+}
+
+/* The bytes stay where they are until the image is in its tar or array. */
+static void lend_output(struct job_run *run, size_t index, struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    output->value = (struct queue_value){0};
+    struct memory_sink sink = {
+        .sink = {.flush = flush_by_reference}, .run = run, .value = &output->value};
+    output->is_borrowed = write_encoded(run, index, &sink.sink, tools) == STATUS_OK;
+    run->is_parked |= output->is_borrowed;
+    if (!output->is_borrowed)
+        output->value = (struct queue_value){0};
+    output->bytes = sink.sink.total;
+}
+
 static void encode_to_memory(struct job_run *run, size_t index, struct worker_tools *tools)
 {
     struct job_run_output *output = &run->outputs[index];
@@ -305,7 +330,7 @@ static void measure_results(struct job_run *run)
 {
     size_t bytes = run->values_bytes, most = run->reserved.lane_bytes;
     for (size_t i = 0; i < run->job.output_count; i++)
-        bytes += run->outputs[i].value.bytes;
+        bytes += run->outputs[i].is_borrowed ? 0 : run->outputs[i].value.bytes;
     run->reserved.results_bytes = bytes < most ? bytes : most;
 }
 
@@ -323,7 +348,10 @@ static int encode_output(struct job_run *run, size_t index, struct worker_tools 
     output->height = variant->height;
     if (run->job.outputs[index].place.path)
         return encode_to_path(run, index, tools);
-    encode_to_memory(run, index, tools);
+    if (admission_lends_output(run, index))
+        lend_output(run, index, tools);
+    else
+        encode_to_memory(run, index, tools);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
+#include "daemon/workers/split.h"
 
 void job_input_end_key(struct job_run *run)
 {
@@ -41,11 +42,25 @@ void job_input_release(struct job_run *run)
     job_input_drop_loaded(run);
 }
 
+enum status job_input_read(struct job_run *run, uint8_t *bytes, uint64_t from,
+                           struct workers *workers, struct error *error)
+{
+    const struct job_run_input *input = &run->input;
+    const char *path = run->job.input.path;
+    if (input->is_lent)
+        return files_read_part(input->fd, path, input->offset, bytes, from, input->bytes, error);
+    if (workers && from == 0)
+        return split_read(workers, input->fd, path, bytes, input->bytes, error);
+    return files_read_input(input->fd, path, bytes, from, input->bytes, error);
+}
+
 void job_input_close(struct job_run *run)
 {
     if (!run->input.is_open)
         return;
-    close(run->input.fd);
     run->input.is_open = false;
+    if (run->input.is_lent)
+        return;
+    close(run->input.fd);
     atomic_fetch_sub(&run->pipeline->inputs_open, 1);
 }

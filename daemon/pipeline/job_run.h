@@ -137,6 +137,7 @@ struct job_run_output {
     struct queue_value value;  /* the encoded bytes of an output to a Redis key or a URL */
     struct transfer *upload;   /* to a URL; NULL: not started, or ended */
     bool upload_begun;         /* the upload has had its turn */
+    bool is_borrowed;          /* value.value is in the reserved memory, until the image is packed */
     cJSON *values;             /* results of its operations; NULL: none */
 };
 
@@ -182,7 +183,9 @@ struct job_run_input {
                               the loop owns the job again */
     bool is_open;          /* fd is the input's file: until READ has all of it or, if a device
                               decodes it, until ENCODE, because a declined file is read again */
+    bool is_lent;           /* fd belongs to the set: a member that is read from its archive */
     int fd;
+    uint64_t offset;        /* of the input's first byte in the file of fd: of a member, or 0 */
     struct pool_block file; /* the input file's bytes; may be empty while the file is open */
     const uint8_t *seen;    /* on a worker: the file's beginning, borrowed: only the head, in the
                                worker's sink (READ); else all of it, in `file` or, if a device
@@ -241,6 +244,8 @@ struct job_run {
     uint32_t shard, shards, attempt;
     bool alone;
     bool is_image;         /* of a set: set_image.h */
+    bool is_parked;         /* an image with borrowed outputs: it keeps its reserved memory */
+    bool is_counted_parked; /* in pipeline->parked */
     struct image_set *set; /* of a job with many images, from READ on, and of each image */
     struct set_item *item; /* of an image, until it has ended or is a zombie */
     uint64_t image;        /* the index of the image */

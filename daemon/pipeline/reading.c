@@ -84,7 +84,8 @@ static bool read_head(struct job_run *run, struct worker_tools *tools)
     if (!engine_codecs(pipeline->parts.engine).decodes[DEVICE_CODEC_JPEG] || run->input.declined ||
         run->input.bytes <= INPUT_HEAD_BYTES ||
         atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max ||
-        pread(run->input.fd, tools->sink, INPUT_HEAD_BYTES, 0) != INPUT_HEAD_BYTES ||
+        pread(run->input.fd, tools->sink, INPUT_HEAD_BYTES, (off_t)run->input.offset) !=
+            INPUT_HEAD_BYTES ||
         !jpeg_has_headers(tools->sink, INPUT_HEAD_BYTES))
         return false;
     run->input.seen = tools->sink;
@@ -99,8 +100,8 @@ static bool read_whole(struct job_run *run)
     if (!take_room(run))
         return false;
     memcpy(input->file.memory, input->seen, input->seen_bytes);
-    enum status status = files_read_input(input->fd, run->job.input.path, input->file.memory,
-                                          input->seen_bytes, input->bytes, &run->error);
+    enum status status =
+        job_input_read(run, input->file.memory, input->seen_bytes, NULL, &run->error);
     see_file(run);
     return status == STATUS_OK;
 }

@@ -19,11 +19,21 @@ void release_plan(struct job_run *run)
     job_overlays_release(run);
 }
 
+void release_parked(struct job_run *run)
+{
+    if (!run->is_counted_parked)
+        return;
+    run->is_counted_parked = false;
+    atomic_fetch_sub(&run->pipeline->parked, 1);
+    admission_release(run);
+}
+
 void release_memory(struct job_run *run)
 {
     job_input_release(run);
     job_input_close(run);
     release_plan(run);
+    release_parked(run);
     if (run->reserved.state != RESERVATION_NONE) /* else spine_run has */
         admission_release(run);
     route_end(run);
@@ -34,7 +44,8 @@ void release_results(struct job_run *run)
     free(run->result);
     run->result = NULL;
     for (size_t i = 0; i < run->job.output_count; i++) {
-        free(run->outputs[i].value.value);
+        if (!run->outputs[i].is_borrowed)
+            free(run->outputs[i].value.value);
         run->outputs[i].value = (struct queue_value){0};
         cJSON_Delete(run->outputs[i].values);
         run->outputs[i].values = NULL;

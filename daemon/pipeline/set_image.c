@@ -119,6 +119,18 @@ static void name_image(struct job_run *run, struct set_item *item)
     name_outputs(run, name);
 }
 
+/* The bytes of a member, or where they are in the archive. */
+static void take_input(struct job_run *run, struct set_item *item)
+{
+    struct source_image *source = &item->source;
+    run->input.bytes = source->bytes;
+    run->input.file = source->block;
+    source->block = (struct pool_block){0};
+    run->input.is_lent = run->input.is_open = source->is_in_file;
+    run->input.fd = run->set->source.fd;
+    run->input.offset = source->is_in_file ? source->offset : 0;
+}
+
 static struct job_run *take_slot(struct pipeline *pipeline)
 {
     struct list_node *node = list_first(&pipeline->free_images);
@@ -152,9 +164,7 @@ bool set_image_begin(struct image_set *set, struct set_item *item)
     run->bounds.codec.caller = &run->bounds.caller;
     take_job(run, owner);
     trace_hooks_begin(run);
-    run->input.file = item->source.block;
-    run->input.bytes = item->source.bytes;
-    item->source.block = (struct pool_block){0};
+    take_input(run, item);
     run->error = item->source.error;
     name_image(run, item);
     if (run->error.status == STATUS_OK)

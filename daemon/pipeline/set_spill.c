@@ -8,6 +8,7 @@
 
 #include "daemon/files/folder.h"
 #include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/release.h"
 #include "daemon/pipeline/state.h"
 
 static bool is_held(const struct set_item *item)
@@ -59,9 +60,13 @@ static void release_item(struct image_set *set, struct set_item *item)
         return;
     }
     for (size_t i = 0; i < item->run->job.output_count; i++) {
-        free(item->run->outputs[i].value.value);
-        item->run->outputs[i].value.value = NULL;
+        struct job_run_output *output = &item->run->outputs[i];
+        if (!output->is_borrowed)
+            free(output->value.value);
+        output->value.value = NULL;
+        output->is_borrowed = false;
     }
+    release_parked(item->run);
     admission_settle(item->run);
 }
 

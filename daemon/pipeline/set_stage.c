@@ -186,6 +186,8 @@ static enum stage_result enter_image(struct job_run *run)
     if (!run->set->has_packs)
         return RESULT_NEXT;
     job_run_stop_clock(run);
+    run->is_counted_parked = run->is_parked;
+    atomic_fetch_add(&run->pipeline->parked, run->is_parked);
     atomic_store(&run->item->state, ITEM_DONE);
     return RESULT_WAIT;
 }

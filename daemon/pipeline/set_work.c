@@ -45,7 +45,7 @@ static void read_members(struct job_run *run)
         set_work_read_one(set, &run->error);
         if (set->read == before)
             return;
-        bytes += image_set_item(set, before)->source.bytes;
+        bytes += image_set_item(set, before)->source.block.bytes;
     }
 }
 

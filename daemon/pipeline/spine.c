@@ -304,7 +304,7 @@ void spine_run(struct worker_task *task, struct worker_tools *tools)
     if (is_encoded) {
         release_plan(run);
         ack_write_result(run);
-        others_wait = admission_release(run);
+        others_wait = !run->is_parked && admission_release(run);
     }
     /* The memory is released now. The loop may handle the task later, unless a job in the line
      * waits for that memory. */

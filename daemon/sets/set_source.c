@@ -135,7 +135,9 @@ static enum source_step next_member(struct set_source *source, struct source_ima
     if (step != ARCHIVE_MEMBER)
         return step == ARCHIVE_END ? SOURCE_END : SOURCE_FAILED;
     bool copy = !is_wanted(source->job, source->member.name);
-    if (check_size(source, copy, image, error)) {
+    image->is_in_file = !copy && source->member.offset != ARCHIVE_NO_OFFSET;
+    image->offset = source->member.offset;
+    if (check_size(source, copy, image, error) && !image->is_in_file) {
         if (!take_room(source, image, error))
             return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
         if (archive_reader_read(source->reader, image->block.memory, error) != STATUS_OK)

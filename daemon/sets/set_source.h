@@ -28,6 +28,9 @@ struct source_image {
                    `place` */
     struct pool_block block; /* a member's bytes, for the caller; empty: none, or an error */
     uint64_t bytes;          /* of the member */
+    bool is_in_file;         /* the member's bytes are at `offset` in the file of set_source->fd, and
+                                `block` is empty */
+    uint64_t offset;
     uint64_t modified_s;     /* Unix time of the member; 0 for others */
     struct error error;      /* of this image only: the job may go on without it */
 };
