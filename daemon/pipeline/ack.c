@@ -88,12 +88,13 @@ static void fill_rest(const struct job_run *run, struct result *result)
 static void fill_set(const struct job_run *run, struct result *result, struct result_images *images,
                      struct result_output *outputs)
 {
-    struct image_set *set = run->set;
-    *images = image_set_result(set);
+    static const struct set_total none;
+    struct image_set *set = run->set; /* NULL: the archive was not read */
+    *images = set ? image_set_result(set) : (struct result_images){0};
     result->images = images;
-    result->input_bytes = set->source.archive_bytes;
+    result->input_bytes = set ? set->source.archive_bytes : 0;
     for (size_t i = 0; i < run->job.output_count; i++) {
-        const struct set_total *total = &set->totals[i];
+        const struct set_total *total = set ? &set->totals[i] : &none;
         const struct job_output *output = &run->job.outputs[i];
         outputs[i] = (struct result_output){.place = &output->place,
                                             .images = total->images,
@@ -138,7 +139,7 @@ static char *message(const struct job_run *run, const struct lease *lease, const
     result.ms.total = clock_ms(run->timing.fetched_ns, clock_now_ns());
     result.outputs = outputs;
     result.output_count = brief ? 0 : run->job.output_count;
-    if (!brief && run->set) {
+    if (!brief && job_is_set(&run->job)) {
         fill_set(run, &result, &images, outputs);
     } else if (!brief) {
         fill_outputs(run, error, outputs);

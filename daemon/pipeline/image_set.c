@@ -33,6 +33,7 @@ struct image_set *image_set_create(struct job_run *run)
     }
     set->source = (struct set_source){.job = &run->job,
                                       .files = pipeline->parts.files,
+                                      .pool = pipeline->file_pool,
                                       .overlays = pipeline->overlays,
                                       .copies = has_tars,
                                       .bytes_max = run->bounds.input_bytes_max,
@@ -60,6 +61,7 @@ static void destroy(struct image_set *set)
         set_pack_end(&set->packs[i]);
     set_source_close(&set->source);
     set_spill_close(set);
+    set_names_clear(&set->names);
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
         op_list_free(set->ops[i]);
     job_clear(&set->job);
@@ -79,6 +81,8 @@ void image_set_unref(struct image_set *set)
 void image_set_adopt(struct image_set *set, struct job_run *run)
 {
     set->owner = NULL;
+    set->has_zombie = false; /* its worker has returned */
+    pipeline_wake(set->pipeline);
     set->source.job = &set->job;
     set->job = run->job;
     memset(&run->job, 0, sizeof run->job);

@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 
 #include "daemon/pipeline/job_run.h"
+#include "daemon/sets/set_names.h"
 #include "daemon/sets/set_pack.h"
 #include "daemon/sets/set_source.h"
 
@@ -84,6 +85,9 @@ struct image_set {
     struct error first_error;     /* of the first image that failed */
     uint64_t done, failed, copied, pixels;
     struct set_total totals[JOB_OUTPUTS_MAX];
+    struct set_names names; /* of outputs that are files, keys or URLs; and of inputs, if input_root
+                               is output_root */
+    bool has_input_names;
     uint32_t device;       /* of the last image that is done */
     char *errors, *values; /* JSON arrays without the closing bracket; NULL: empty */
     size_t errors_bytes, values_bytes;

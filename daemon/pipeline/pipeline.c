@@ -76,6 +76,7 @@ static void offer_places(struct pipeline *pipeline)
     if (pipeline->sets.length > pipeline->sets_active) /* other daemons may have turns for them */
         slots = slots < pipeline->sets_max ? slots : pipeline->sets_max;
     size_t places = free < slots ? free : slots;
+    pipeline->has_places = places > 0 || !open;
     group_set_places(pipeline->group, (uint32_t)places, (uint32_t)(slots - places), open);
 }
 

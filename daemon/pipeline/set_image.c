@@ -104,6 +104,42 @@ static void name_outputs(struct job_run *run, const char *name)
     run->job.texts = texts;
 }
 
+/* If input_root is output_root, no image may be written to an input of another. */
+static void add_inputs(struct image_set *set, const struct job_run *run)
+{
+    char text[JOB_URL_BYTES_MAX + 1];
+    uint64_t count = set->owner->job.input_count + set->source.names.count; /* one of them */
+    for (uint64_t i = 0; run->bounds.same_root && i < count; i++) {
+        const char *path = set_source_path(&set->source, i, text);
+        if (path)
+            set_names_add(&set->names, 'p', path);
+    }
+    set->has_input_names = true;
+}
+
+/* Fails the outputs whose names an earlier image of the job has, or an input. */
+static void check_names(struct image_set *set, struct job_run *run)
+{
+    if (!set->has_input_names)
+        add_inputs(set, run);
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct job_place *place = &run->job.outputs[i].place;
+        struct error *error = &run->outputs[i].error;
+        if (!job_place_is_given(place) || error->status != STATUS_OK)
+            continue;
+        char kind = place->path ? 'p' : place->key ? 'k' : 'u';
+        const char *name = place->path ? place->path : place->key ? place->key : place->url;
+        enum set_names_result result = set_names_add(&set->names, kind, name);
+        if (result == NAME_IS_KNOWN)
+            error_set(error, STATUS_BAD_JOB,
+                      "an earlier image has the output \"%.150s\", too, or it "
+                      "is an input of the job; put %%n into the name",
+                      name);
+        else if (result == NAME_LACKS_MEMORY) /* uncovered: memory */
+            error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the names of outputs");
+    }
+}
+
 static void name_image(struct job_run *run, struct set_item *item)
 {
     char url[JOB_URL_BYTES_MAX + 1];
@@ -117,6 +153,7 @@ static void name_image(struct job_run *run, struct set_item *item)
         source->place ? member_of_place(source->place, run->bounds.ns, url) : source->name;
     item->source.name = NULL;
     name_outputs(run, name);
+    check_names(run->set, run);
 }
 
 /* The bytes of a member, or where they are in the archive. */

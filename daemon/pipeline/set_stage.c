@@ -16,6 +16,9 @@
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 
+/* For how long a job keeps a place in which it only waits for its turn, if there is no other. */
+#define MAKE_ROOM_S 1
+
 /* ---- the ring ------------------------------------------------------------------------------- */
 
 /* Images that the set may have begun: its share of the slots. */
@@ -238,6 +241,18 @@ void set_stage_returned(struct job_run *run)
     pipeline_wake(run->pipeline);
 }
 
+/* If jobs that wait for their turn leave no place for others, the youngest goes back once per
+ * second: the next FETCH brings a more urgent job, if there is one. */
+static bool makes_room(const struct job_run *run, uint64_t now_ns)
+{
+    struct pipeline *pipeline = run->pipeline;
+    if (pipeline->has_places || now_ns < clock_after_s(run->timing.entered_ns, MAKE_ROOM_S) ||
+        now_ns < clock_after_s(pipeline->made_room_ns, MAKE_ROOM_S))
+        return false;
+    pipeline->made_room_ns = now_ns;
+    return true;
+}
+
 void set_stage_send_back(struct pipeline *pipeline, uint64_t now_ns)
 {
     char label[LABEL_BYTES];
@@ -245,10 +260,11 @@ void set_stage_send_back(struct pipeline *pipeline, uint64_t now_ns)
          node = node->prev) {
         struct image_set *set = container_of(node, struct image_set, node);
         struct job_run *run = set->owner;
-        if (!run || set->is_active || now_ns < run->timing.waits_until_ns)
+        if (!run || set->is_active ||
+            (now_ns < run->timing.waits_until_ns && !makes_room(run, now_ns)))
             continue;
-        log_info("job %s goes back after it waited %.1f s for other jobs with many images",
-                 job_run_label(run, label), clock_ms(run->timing.fetched_ns, now_ns) / 1e3);
+        log_debug("job %s goes back after it waited %.1f s for other jobs with many images",
+                  job_run_label(run, label), clock_ms(run->timing.fetched_ns, now_ns) / 1e3);
         pipeline_resume(run, RESULT_RETURN);
     }
 }

@@ -27,6 +27,7 @@ bool set_work_can_read(const struct image_set *set)
 void set_work_read_one(struct image_set *set, struct error *error)
 {
     struct set_item *item = image_set_item(set, set->read);
+    set->source.is_idle = set->first == set->read;
     set->step = set_source_next(&set->source, &item->source, error);
     if (set->step != SOURCE_IMAGE && set->step != SOURCE_COPY)
         return;

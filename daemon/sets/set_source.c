@@ -100,11 +100,15 @@ static enum archive_step find_member(struct set_source *source, struct error *er
     return step;
 }
 
-/* false: there is no room now, or the error is set. */
+/* false: there is no room now, or the error is set. Members that are read ahead leave half of the
+ * pool to images that are in flight: these may need it for overlays. */
 static bool take_room(struct set_source *source, struct source_image *image, struct error *error)
 {
     bool exhausted = false;
-    size_t bytes = source->member.bytes + 1; /* files_read_input and decoders may need one more */
+    size_t bytes = source->member.bytes + 1; /* decoders may read one byte more */
+    struct pool_usage usage = pool_usage(source->pool);
+    if (!source->is_idle && usage.used + bytes > usage.budget / 2)
+        return false;
     if (overlays_take(source->overlays, bytes, 0, &image->block, &exhausted))
         return true;
     if (exhausted)
@@ -166,6 +170,19 @@ enum source_step set_source_next(struct set_source *source, struct source_image 
     default:
         return next_member(source, image, error);
     }
+}
+
+const char *set_source_path(const struct set_source *source, uint64_t index,
+                            char text[JOB_URL_BYTES_MAX + 1])
+{
+    const struct job *job = source->job;
+    if (job->source == JOB_LIST)
+        return index < job->input_count ? job->inputs[index].path : NULL;
+    if (index >= source->names.count)
+        return NULL;
+    snprintf(text, JOB_URL_BYTES_MAX + 1, "%s/%s", job->input.path,
+             source->names.text + source->names.offsets[index]);
+    return text;
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */

@@ -38,7 +38,9 @@ struct source_image {
 struct set_source {
     const struct job *job;     /* borrowed */
     const struct files *files; /* borrowed */
-    struct overlays *overlays; /* of the pool of input files; borrowed */
+    struct pool *pool;         /* of input files; borrowed */
+    struct overlays *overlays; /* in this pool; borrowed */
+    bool is_idle;              /* no image of the set is in flight: it may take more room */
     bool copies;               /* whether the caller wants members that do not match */
     uint64_t bytes_max;        /* of a member */
     int fd;                    /* of an archive; -1: none */
@@ -61,6 +63,10 @@ enum status set_source_open(struct set_source *source, struct error *error) MUST
 /* Fills in *image for SOURCE_IMAGE and SOURCE_COPY. */
 enum source_step set_source_next(struct set_source *source, struct source_image *image,
                                  struct error *error);
+/* The path of the input with this index, in `text` if it is in a folder; NULL: it is no path, or
+ * there is no such input. For lists and folders. */
+const char *set_source_path(const struct set_source *source, uint64_t index,
+                            char text[JOB_URL_BYTES_MAX + 1]);
 /* Whether set_source_next neither reads a file nor takes memory of a pool, so that the loop may
  * call it. */
 bool set_source_is_quick(const struct set_source *source);
