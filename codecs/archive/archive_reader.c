@@ -36,6 +36,7 @@ struct archive_reader {
     uint64_t entries;     /* headers that were read, of all kinds */
     const char *name;     /* of the member */
     uint64_t bytes;
+    uint64_t offset; /* of its contents in the file, or ARCHIVE_NO_OFFSET */
 };
 
 /* ---- errors ---- */
@@ -157,8 +158,10 @@ static enum status choose_format(struct archive_reader *reader, struct error *er
         return error_set(error, source->error.status, "%s", source->error.text);
     if (count == 0)
         return error_set(error, STATUS_BAD_ARCHIVE, "the archive is empty: it has 0 bytes");
-    if (is_tar(source->block, (size_t)count))
+    if (is_tar(source->block, (size_t)count)) {
+        source->room = ARCHIVE_WALK_BYTES;
         return STATUS_OK;
+    }
     const char *kind = other_kind(source->block, (size_t)count);
     if (kind)
         return error_set(error, STATUS_BAD_ARCHIVE,
@@ -326,6 +329,42 @@ static enum status check_zip(struct archive_reader *reader, struct error *error)
     return STATUS_OK;
 }
 
+/* Whether the block of a tar is the header of a file whose `bytes` bytes follow it. The header of a
+ * sparse file has another size, as has one whose size is in an extended header. */
+static bool is_header(const uint8_t *block, uint64_t bytes)
+{
+    enum { SIZE_AT = 124, SIZE_BYTES = 12, KIND_AT = 156 };
+    char digits[SIZE_BYTES + 1] = "";
+    memcpy(digits, block + SIZE_AT, SIZE_BYTES);
+    return block[KIND_AT] != 'S' && strtoull(digits, NULL, 8) == bytes;
+}
+
+/* libarchive has taken the headers, so the contents begin at its position. The header before them
+ * is compared, because its documentation does not promise that. */
+static uint64_t contents_offset(const struct archive_reader *reader)
+{
+    uint64_t offset = (uint64_t)archive_filter_bytes(reader->archive, 0);
+    if (reader->zip || archive_entry_sparse_count(reader->entry) > 0 || offset < HEADER_BYTES)
+        return ARCHIVE_NO_OFFSET;
+    const uint8_t *header = archive_source_at(&reader->source, offset - HEADER_BYTES, HEADER_BYTES);
+    return header && is_header(header, reader->bytes) ? offset : ARCHIVE_NO_OFFSET;
+}
+
+/* Finds the place of the contents. A file that is cut in them, or in the zeros that fill their last
+ * block, is refused although nobody may read them. */
+static enum status locate(struct archive_reader *reader, struct error *error)
+{
+    uint64_t offset = reader->offset = contents_offset(reader), size = reader->source.file_bytes;
+    uint64_t padded = reader->bytes + (HEADER_BYTES - reader->bytes % HEADER_BYTES) % HEADER_BYTES;
+    if (offset == ARCHIVE_NO_OFFSET || (offset <= size && padded <= size - offset))
+        return STATUS_OK;
+    return refuse(reader, error,
+                  "is broken or truncated: it has %llu bytes from byte %llu on, but the archive "
+                  "ends at byte %llu",
+                  (unsigned long long)reader->bytes, (unsigned long long)offset,
+                  (unsigned long long)size);
+}
+
 static enum status check_member(struct archive_reader *reader, struct error *error)
 {
     int64_t bytes = archive_entry_size(reader->entry);
@@ -335,7 +374,7 @@ static enum status check_member(struct archive_reader *reader, struct error *err
     if (bytes < 0)
         return refuse(reader, error, "has a size of %lld bytes", (long long)bytes);
     reader->bytes = (uint64_t)bytes;
-    return STATUS_OK;
+    return locate(reader, error);
 }
 
 /* A tar ends in blocks of zeros. A copy that was cut between two members lacks them, and libarchive
@@ -372,19 +411,31 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
     int64_t modified = archive_entry_mtime(reader->entry);
     *member = (struct archive_member){.name = reader->name,
                                       .bytes = reader->bytes,
-                                      .modified_s = modified > 0 ? (uint64_t)modified : 0,
-                                      .offset = ARCHIVE_NO_OFFSET};
+                                      .offset = reader->offset,
+                                      .modified_s = modified > 0 ? (uint64_t)modified : 0};
     reader->state = READER_MEMBER;
     return ARCHIVE_MEMBER;
 }
 
-enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, struct error *error)
+/* Reads contents whose place is known. */
+static enum status read_located(struct archive_reader *reader, uint8_t *bytes, struct error *error)
+{
+    int64_t count = archive_source_pread(&reader->source, reader->offset, bytes, reader->bytes);
+    if (count < 0)
+        return fail(reader, "", error);
+    return (uint64_t)count == reader->bytes
+               ? STATUS_OK
+               : refuse(reader, error,
+                        "ends after %lld of its %llu bytes: the archive was cut while it was read",
+                        (long long)count, (unsigned long long)reader->bytes);
+}
+
+/* Reads contents by libarchive. */
+static enum status read_unpacked(struct archive_reader *reader, uint8_t *bytes, struct error *error)
 {
     static const char over[] = "has more compressed bytes than its size allows";
     uint64_t size = reader->bytes;
     uint8_t more;
-    assert(reader->state == READER_MEMBER && size <= reader->limits.bytes_max);
-    reader->state = READER_BETWEEN;
     /* Deflate adds at most 5 bytes to each 16 KiB. */
     reader->source.budget = size + size / 8 + 2 * ARCHIVE_BLOCK_BYTES;
     la_ssize_t count = archive_read_data(reader->archive, bytes, (size_t)size);
@@ -405,6 +456,20 @@ enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, s
     return count == 0 ? STATUS_OK
                       : refuse(reader, error, "has more than the %llu bytes in its header",
                                (unsigned long long)size);
+}
+
+enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, struct error *error)
+{
+    struct archive_source *source = &reader->source;
+    assert(reader->state == READER_MEMBER && reader->bytes <= reader->limits.bytes_max);
+    reader->state = READER_BETWEEN;
+    if (reader->offset != ARCHIVE_NO_OFFSET)
+        return read_located(reader, bytes, error);
+    size_t room = source->room;
+    source->room = ARCHIVE_BLOCK_BYTES;
+    enum status status = read_unpacked(reader, bytes, error);
+    source->room = room;
+    return status;
 }
 
 uint64_t archive_reader_offset(const struct archive_reader *reader)

@@ -34,15 +34,19 @@ struct archive_limits {
     uint64_t zip_bytes_max;   /* of a zip's directory; two blocks more may be read */
 };
 
-#define ARCHIVE_NO_OFFSET UINT64_MAX
 struct archive_member {
-    uint64_t offset;
     const char *name; /* the stored bytes, often UTF-8, without leading "./"; UTF-8 of a zip in NFC.
                          Not absolute, without empty or ".." parts and control characters. Valid
                          until the next call */
     uint64_t bytes;   /* may exceed bytes_max */
+    uint64_t offset;  /* in the file, of the contents, which are `bytes` bytes there; or
+                         ARCHIVE_NO_OFFSET */
     uint64_t modified_s; /* seconds since 1970; 0 if the archive has an earlier time, or none */
 };
+
+/* The contents are not bytes of the file, as in zip and gzip and for sparse members, or their place
+ * is not known: only archive_reader_read gives them. */
+#define ARCHIVE_NO_OFFSET UINT64_MAX
 
 enum archive_step { ARCHIVE_MEMBER, ARCHIVE_END, ARCHIVE_FAILED };
 

@@ -11,7 +11,7 @@ enum { GZIP_ONLY = 16, WINDOW_BITS = 15 };
 enum status archive_source_open(struct archive_source *source, int fd, struct error *error)
 {
     struct stat info;
-    *source = (struct archive_source){.fd = fd};
+    *source = (struct archive_source){.fd = fd, .room = ARCHIVE_BLOCK_BYTES};
     if (fstat(fd, &info) != 0)
         return error_set(error, STATUS_INPUT_UNREADABLE, "the archive cannot be read: %s",
                          strerror(errno));
@@ -40,17 +40,23 @@ enum status archive_source_unpack(struct archive_source *source, struct error *e
 }
 
 /* Reads up to `room` bytes of the file, 0 at its end. */
-static ssize_t read_file(struct archive_source *source, uint8_t *bytes, size_t room)
+static ssize_t read_at(struct archive_source *source, uint64_t offset, uint8_t *bytes, size_t room)
 {
     ssize_t count;
     do
-        count = pread(source->fd, bytes, room, (off_t)source->offset);
+        count = pread(source->fd, bytes, room, (off_t)offset);
     while (count < 0 && errno == EINTR);
     if (count < 0)
         error_set(&source->error, STATUS_INPUT_UNREADABLE,
-                  "the archive cannot be read at byte %llu: %s", (unsigned long long)source->offset,
+                  "the archive cannot be read at byte %llu: %s", (unsigned long long)offset,
                   strerror(errno));
-    else
+    return count;
+}
+
+static ssize_t read_file(struct archive_source *source, uint8_t *bytes, size_t room)
+{
+    ssize_t count = read_at(source, source->offset, bytes, room);
+    if (count > 0)
         source->offset += (uint64_t)count;
     return count;
 }
@@ -147,20 +153,43 @@ static void count_records(struct archive_source *source, size_t length)
 
 ssize_t archive_source_read(struct archive_source *source)
 {
-    size_t room =
-        source->budget < ARCHIVE_BLOCK_BYTES ? (size_t)source->budget : ARCHIVE_BLOCK_BYTES;
+    size_t room = source->budget < source->room ? (size_t)source->budget : source->room;
     if (room == 0)
         source->stop = SOURCE_BUDGET;
     if (source->stop != SOURCE_GOES_ON || source->error.status != STATUS_OK)
         return -1;
+    source->start = source->offset;
+    source->length = 0;
     ssize_t count =
         source->gzip ? inflate_block(source, room) : read_file(source, source->block, room);
     if (count < 0)
         return -1;
+    source->length = (size_t)count;
     source->budget -= (uint64_t)count;
     if (source->counts)
         count_records(source, (size_t)count);
     return source->stop == SOURCE_GOES_ON ? count : -1;
+}
+
+const uint8_t *archive_source_at(const struct archive_source *source, uint64_t offset,
+                                 size_t length)
+{
+    uint64_t skipped = offset - source->start;
+    bool has = !source->gzip && offset >= source->start && skipped <= source->length &&
+               length <= source->length - skipped;
+    return has ? source->block + skipped : NULL;
+}
+
+int64_t archive_source_pread(struct archive_source *source, uint64_t offset, uint8_t *bytes,
+                             uint64_t length)
+{
+    uint64_t used = 0;
+    ssize_t count = 1;
+    while (used < length && count > 0) {
+        count = read_at(source, offset + used, bytes + used, length - used);
+        used += count > 0 ? (uint64_t)count : 0;
+    }
+    return count < 0 ? -1 : (int64_t)used;
 }
 
 uint64_t archive_source_skip(struct archive_source *source, uint64_t bytes)

@@ -21,6 +21,9 @@ struct archive_source {
     uint64_t file_bytes;
     uint64_t offset;  /* in the file, of the next read */
     uint8_t *block;   /* ARCHIVE_BLOCK_BYTES; the last block that was read */
+    size_t room;      /* bytes that the next block has at most */
+    uint64_t start;   /* in the file, of the last block, unless it was unpacked */
+    size_t length;    /* of the last block */
     uint64_t budget;  /* unpacked bytes that may be read before it is set again */
     uint64_t entries; /* records of a zip's directory that may be read */
     bool counts;      /* records are counted */
@@ -45,5 +48,12 @@ enum status archive_source_unpack(struct archive_source *source, struct error *e
 /* Reads the next block to source->block. Returns its bytes; 0 at the end; -1: source->error or
  * source->stop is set, and stays. */
 ssize_t archive_source_read(struct archive_source *source) MUST_CHECK;
+/* The `length` bytes at `offset` in the file; NULL if the last block has not all of them. */
+const uint8_t *archive_source_at(const struct archive_source *source, uint64_t offset,
+                                 size_t length);
+/* Reads bytes of the file, unaffected by packing and budgets. Returns how many there are before the
+ * end of the file; -1: source->error is set. */
+int64_t archive_source_pread(struct archive_source *source, uint64_t offset, uint8_t *bytes,
+                             uint64_t length) MUST_CHECK;
 /* Skips up to `bytes` bytes without reading them. Returns how many; 0 if the file is packed. */
 uint64_t archive_source_skip(struct archive_source *source, uint64_t bytes);

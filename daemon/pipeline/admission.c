@@ -38,11 +38,11 @@ bool admission_is_short(struct admission *admission)
     return is_short;
 }
 
-bool admission_is_stuck(struct admission *admission, size_t parked)
+bool admission_is_stuck(struct admission *admission)
 {
     pthread_mutex_lock(&admission->lock);
-    bool is_stuck = admission->line > 0 && admission->holders <= parked &&
-                    (admission->lane_bytes > 0 || parked > 0);
+    bool is_stuck = admission->line > 0 && admission->holders == 0 &&
+                    (admission->lane_bytes > 0 || admission->parked > 0);
     pthread_mutex_unlock(&admission->lock);
     return is_stuck;
 }
@@ -61,6 +61,7 @@ static void set_state(struct admission *admission, struct job_run *run, enum res
     bool counted = reserved->state == RESERVATION_HELD, counts = state == RESERVATION_HELD;
     admission->line += (state == RESERVATION_WAITS) - (reserved->state == RESERVATION_WAITS);
     admission->holders += counts - counted;
+    admission->parked += (state == RESERVATION_PARKED) - (reserved->state == RESERVATION_PARKED);
     reserved->state = state;
     if (reserved->by_device)
         return;
@@ -363,6 +364,13 @@ void admission_settle(struct job_run *run)
         return;
     struct admission *admission = lock(run);
     keep(admission, run, 0);
+    pthread_mutex_unlock(&admission->lock);
+}
+
+void admission_park(struct job_run *run)
+{
+    struct admission *admission = lock(run);
+    set_state(admission, run, RESERVATION_PARKED);
     pthread_mutex_unlock(&admission->lock);
 }
 

@@ -41,7 +41,8 @@ struct admission {
     pthread_mutex_t lock;                /* guards the members below */
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
     size_t line;                         /* length of the line */
-    size_t holders;                      /* jobs that hold memory, without zombies */
+    size_t holders; /* jobs that hold memory, without zombies and parked images */
+    size_t parked;
     size_t jobs_now, jobs_max;
     size_t jobs[JOB_PRIORITIES];         /* those that need workers, of each priority */
     size_t bytes[JOB_PRIORITIES];        /* memory that these jobs requested */
@@ -67,8 +68,8 @@ bool admission_try(struct job_run *run);
 bool admission_pass(struct job_run *run);
 
 /* Whether the line waits for memory that no job will release: all of it is held by results, and by
- * `parked` images that wait for their tar or array. */
-bool admission_is_stuck(struct admission *admission, size_t parked);
+ * images that wait for their tar or array. */
+bool admission_is_stuck(struct admission *admission);
 
 /* Sets *memory to what the first job of the line lacks: nothing if it waits only for other jobs to
  * end. */
@@ -78,9 +79,9 @@ void admission_look(struct job_run *run, struct blocked_memory *memory);
  * the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
 
-/* Whether the bytes of the output stay in the reserved memory until the set of the image has written
- * them to a tar or an array: they were made there by a device, or by the passes. Only if the job
- * needs no worker: others would wait for its part. */
+/* Whether the bytes of the output stay in the reserved memory until the set of the image has
+ * written them to a tar or an array: they were made there by a device, or by the passes. Only if
+ * the job needs no worker: others would wait for its part. */
 bool admission_lends_output(const struct job_run *run, size_t index);
 size_t admission_need(const struct job_run *run); /* at most, lane and pinned memory together */
 /* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */
@@ -97,5 +98,7 @@ void admission_end_loan(struct admission *admission, size_t bytes);
  * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);
 void admission_settle(struct job_run *run); /* the results are freed; idempotent */
+/* The image waits for its tar or array, and keeps its memory until admission_release. */
+void admission_park(struct job_run *run);
 /* Marks the job as a zombie: it keeps its memory until its worker or the engine returns it. */
 void admission_abandon(struct job_run *run);

@@ -137,7 +137,7 @@ struct job_run_output {
     struct queue_value value;  /* the encoded bytes of an output to a Redis key or a URL */
     struct transfer *upload;   /* to a URL; NULL: not started, or ended */
     bool upload_begun;         /* the upload has had its turn */
-    bool is_borrowed;          /* value.value is in the reserved memory, until the image is packed */
+    bool is_borrowed; /* value.value is in the reserved memory, until the image is packed */
     cJSON *values;             /* results of its operations; NULL: none */
 };
 
@@ -200,6 +200,7 @@ enum reservation {
     RESERVATION_NONE,
     RESERVATION_WAITS,    /* in the line */
     RESERVATION_HELD,     /* holds memory that it will release by itself */
+    RESERVATION_PARKED,   /* an image holds memory until it is in its tar or array */
     RESERVATION_ABANDONED /* a zombie that holds memory */
 };
 
@@ -244,8 +245,7 @@ struct job_run {
     uint32_t shard, shards, attempt;
     bool alone;
     bool is_image;         /* of a set: set_image.h */
-    bool is_parked;         /* an image with borrowed outputs: it keeps its reserved memory */
-    bool is_counted_parked; /* in pipeline->parked */
+    bool is_parked;        /* an image with borrowed outputs: it keeps its reserved memory */
     struct image_set *set; /* of a job with many images, from READ on, and of each image */
     struct set_item *item; /* of an image, until it has ended or is a zombie */
     uint64_t image;        /* the index of the image */

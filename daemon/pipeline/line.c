@@ -171,7 +171,7 @@ void line_leave(struct job_run *run)
 
 bool line_is_stuck(struct pipeline *pipeline)
 {
-    if (!list_empty(&pipeline->stages[STAGE_ADMIT]) && admission_is_stuck(&pipeline->admission, atomic_load(&pipeline->parked)))
+    if (!list_empty(&pipeline->stages[STAGE_ADMIT]) && admission_is_stuck(&pipeline->admission))
         return true;
     each_run (run, &pipeline->stages[STAGE_READ])
         if (run->wait.turn == TURN_REFUSED && is_waiting(run))

@@ -19,21 +19,11 @@ void release_plan(struct job_run *run)
     job_overlays_release(run);
 }
 
-void release_parked(struct job_run *run)
-{
-    if (!run->is_counted_parked)
-        return;
-    run->is_counted_parked = false;
-    atomic_fetch_sub(&run->pipeline->parked, 1);
-    admission_release(run);
-}
-
 void release_memory(struct job_run *run)
 {
     job_input_release(run);
     job_input_close(run);
     release_plan(run);
-    release_parked(run);
     if (run->reserved.state != RESERVATION_NONE) /* else spine_run has */
         admission_release(run);
     route_end(run);

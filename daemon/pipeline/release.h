@@ -10,8 +10,6 @@ void release_plan(struct job_run *run);
 /* Frees all memory except the job's text and its results, and closes the input's file. Idempotent.
  */
 void release_memory(struct job_run *run);
-/* The reserved memory of an image that waits for its tar or array. Idempotent. */
-void release_parked(struct job_run *run);
 /* Frees values, encoded outputs, and the result that a worker has written. Idempotent. */
 void release_results(struct job_run *run);
 /* Frees everything that the job holds. */

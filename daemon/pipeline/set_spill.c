@@ -8,7 +8,6 @@
 
 #include "daemon/files/folder.h"
 #include "daemon/pipeline/admission.h"
-#include "daemon/pipeline/release.h"
 #include "daemon/pipeline/state.h"
 
 static bool is_held(const struct set_item *item)
@@ -66,7 +65,8 @@ static void release_item(struct image_set *set, struct set_item *item)
         output->value.value = NULL;
         output->is_borrowed = false;
     }
-    release_parked(item->run);
+    bool others_wait = admission_release(item->run); /* of borrowed outputs */
+    (void)others_wait;                               /* the loop tries them after this step */
     admission_settle(item->run);
 }
 

@@ -6,6 +6,7 @@
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/line.h"
@@ -189,8 +190,8 @@ static enum stage_result enter_image(struct job_run *run)
     if (!run->set->has_packs)
         return RESULT_NEXT;
     job_run_stop_clock(run);
-    run->is_counted_parked = run->is_parked;
-    atomic_fetch_add(&run->pipeline->parked, run->is_parked);
+    if (run->is_parked)
+        admission_park(run);
     atomic_store(&run->item->state, ITEM_DONE);
     return RESULT_WAIT;
 }

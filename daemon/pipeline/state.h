@@ -30,7 +30,6 @@ struct pipeline {
     uint32_t sets_active, sets_max;
     bool has_places;       /* that were offered to the queue last */
     uint64_t made_room_ns; /* when a set that waits for its turn last went back to make room */
-    _Atomic size_t parked; /* images that hold reserved memory until they are in their tar or array */
     uint32_t spare;      /* slots for those that a slow shard holds: queue/lease/group.h */
     struct pool *file_pool; /* input files and overlays: plain pages, half of host_bytes */
     struct overlays *overlays; /* in file_pool */

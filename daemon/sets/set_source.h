@@ -28,7 +28,7 @@ struct source_image {
                    `place` */
     struct pool_block block; /* a member's bytes, for the caller; empty: none, or an error */
     uint64_t bytes;          /* of the member */
-    bool is_in_file;         /* the member's bytes are at `offset` in the file of set_source->fd, and
+    bool is_in_file;         /* the member's bytes are at `offset` in the file of set_source, and
                                 `block` is empty */
     uint64_t offset;
     uint64_t modified_s;     /* Unix time of the member; 0 for others */

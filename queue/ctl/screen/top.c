@@ -342,7 +342,8 @@ static void draw_daemons(struct top *top, const struct overview *overview, size_
 /* Draws the jobs with many images. Returns the number of lines. */
 static size_t draw_sets(const struct top *top, const struct overview *overview)
 {
-    size_t count = running_sets_count(overview), shown = count < SETS_SHOWN_MAX ? count : SETS_SHOWN_MAX;
+    size_t count = running_sets_count(overview);
+    size_t shown = count < SETS_SHOWN_MAX ? count : SETS_SHOWN_MAX;
     if (count == 0)
         return 0;
     running_sets_put_titles();
