@@ -201,6 +201,7 @@ enum stage_result set_stage_enter(struct job_run *run)
     pipeline_wake(run->pipeline);
     if (run->is_image)
         return enter_image(run);
+    job_run_stop_clock(run); /* it may wait for its turn */
     run->set->references++;
     list_push(&run->pipeline->sets, &run->set->node);
     return RESULT_WAIT;

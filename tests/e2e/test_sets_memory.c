@@ -3,7 +3,8 @@
  * images wait for memory that other images, members and results hold, and yet each job ends. So do
  * the single jobs beside them.
  */
-#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tests/fixtures/shard.h"
 #include "tests/fixtures/test_world.h"
@@ -98,6 +99,23 @@ TEST(test_two_workers)
 TEST(test_four_workers)
 {
     run_all_sets("--workers=4", "--inflight=16");
+}
+
+/* A job that waits for its turn longer than its timeout_s, which bounds each image. */
+TEST(test_turns_cost_no_time)
+{
+    char inputs[2048] = "'g/0.jpg'";
+    size_t end = strlen(inputs);
+    for (int i = 1; i < 100; i++)
+        end += (size_t)snprintf(inputs + end, sizeof inputs - end, ",'g/%d.jpg'", i % LARGE);
+    world_push(w, "{'inputs':[%s],'output':'first/%%n.png'}", inputs);
+    world_push(w, "{'inputs':['small.jpg'],'output':'second.tar','timeout_s':%g}", patience(0.3));
+    struct process *daemon = start_ready(0, "--workers=1", "--inflight=4");
+    double start = process_now();
+    for (int i = 0; i < 2; i++)
+        check_done(check_next(w));
+    assert_true(process_now() - start > patience(0.3)); /* else nothing was tested */
+    check_stop(daemon);
 }
 
 WORLD_MAIN(EMPTY_WORLD, .fill = fill)

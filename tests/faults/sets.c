@@ -9,8 +9,8 @@
 #define LONG_LEASES "--lease_s=600", "--renew_s=5", "--reap_s=0.3"
 #define IMAGES      40
 
-/* An archive of 40 images and 40 texts, and a job that makes a tar and a file of each from it. */
-static void push_shard(struct rig *rig, const char *id)
+/* An archive of 40 images and 40 texts. */
+static void put_shard(struct rig *rig)
 {
     struct shard_member members[2 * IMAGES];
     struct picture_file photo = make_jpeg(.width = 120, .height = 80);
@@ -21,10 +21,21 @@ static void push_shard(struct rig *rig, const char *id)
     struct picture_file shard = shard_make(members, 2 * IMAGES);
     world_put_picture(&rig->world, "shard.tar", shard);
     picture_free(&photo);
+}
+
+static void push_job(struct rig *rig, const char *id)
+{
     rig_push_text(rig, id,
                   "{'id':'%s','inputs':{'archive':'shard.tar'},'outputs':["
                   "{'output':'%s.tar','ops':['sobel']},{'output':'%s/%%p.jpg','ops':['invert']}]}",
                   id, id, id);
+}
+
+/* A job that makes a tar of the archive, and a file of each image. */
+static void push_shard(struct rig *rig, const char *id)
+{
+    put_shard(rig);
+    push_job(rig, id);
 }
 
 /* The members of the tar; 0: it is not there. */
@@ -128,6 +139,29 @@ static void disk_fails(struct rig *rig)
     saw_outputs(rig, "victim0");
 }
 
+/* number: jobs and kills. Each daemon dies in the midst of some jobs. Those that died with several
+ * run alone at last, so that they need many attempts. */
+static void many_kills(struct rig *rig)
+{
+    size_t jobs = (size_t)rig->fault->number[0], kills = (size_t)rig->fault->number[1], whole = 0;
+    put_shard(rig);
+    for (size_t i = 0; i < jobs; i++)
+        push_job(rig, text_of("set%zu", i));
+    for (size_t i = 0; i < kills; i++) {
+        size_t before = rig_answered(rig, "set");
+        struct process *daemon = rig_start(rig, i, NULL, LONG_LEASES, "--attempts=100", NULL);
+        rig_wait_for(rig, before + jobs / (2 * kills), 20);
+        process_kill9(daemon);
+    }
+    rig_start(rig, kills, NULL, LONG_LEASES, "--attempts=100", NULL);
+    rig_wait_done(rig, 60, "set");
+    for (size_t i = 0; i < jobs; i++)
+        whole += members_of(rig, text_of("set%zu", i)) == 2 * IMAGES;
+    RIG_WAIT_UNTIL(5, text_file_count(rig->world.out, ".tmp") == 0);
+    rig_saw(rig, "%zu tars, %zu files, %zu temporary", whole,
+            text_file_count(rig->world.out, "/set"), text_file_count(rig->world.out, ".tmp"));
+}
+
 #define WHOLE "80 members, 40 files, 0 temporary"
 #define AGAIN "killed by 9; victim0: done, attempt 2; " WHOLE
 
@@ -157,5 +191,7 @@ const struct fault_case set_faults[] = {
     CASE("the tar is renamed", "EIO once", disk_fails,
          "victim0: done, attempt 2; the fault came; " WHOLE,
          .with = {"call=renameat,do=EIO,match=*/victim0.tar,times=1"}),
+    CASE("200 jobs", "20 kill -9", many_kills, "200 done once; 200 tars, 8200 files, 0 temporary",
+         .number = {200, 20}, .slow = true),
     {.name = NULL},
 };
