@@ -91,6 +91,8 @@ void admission_end_loan(struct admission *admission, size_t bytes);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job
  * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);
+/* An upload has ended: a result of so many bytes is freed. */
+void admission_end_result(struct job_run *run, size_t bytes);
 void admission_settle(struct job_run *run); /* the results are freed; idempotent */
 /* Marks the job as a zombie: it keeps its memory until its worker or the engine returns it. */
 void admission_abandon(struct job_run *run);
