@@ -185,8 +185,9 @@
 #define INPUT_HEAD_BYTES (64 * KIB)
 /* Size of each worker's write buffer: most outputs need only one write(2). */
 #define SINK_BYTES (1 * MIB)
-/* Bytes of the outputs of one job that have a key. They stay in memory until Redis has acknowledged
- * DONE. That call sends all of them, and Redis serves no other client meanwhile. */
+/* Bytes of the outputs of one job that have a key, or of one image of a job with many images. They
+ * stay in memory until Redis has acknowledged DONE. That call sends all of them, and Redis serves
+ * no other client meanwhile. Those of an image are stored one by one (queue/lease/store.h). */
 #define KEY_OUTPUTS_BYTES_MAX (64 * MIB)
 /* With several shards, KEY_OUTPUTS_BYTES_MAX bounds the calls of all shards together. Calls of at
  * most this size do not count: a batch of usual results. */
@@ -283,6 +284,12 @@
 #define READS_SMALL_MAX   256
 #define READS_LARGE_MAX   4
 #define READS_LARGE_BYTES (16 * MIB)
+
+/* Outputs of images of jobs with many images that are on their way to Redis: their number, and the
+ * total size, which a single one may exceed. Outputs of more than CALL_SMALL_BYTES also count as
+ * calls, towards KEY_OUTPUTS_BYTES_MAX. */
+#define STORES_MAX   64
+#define STORES_BYTES (16 * MIB)
 
 /* Memory of a running transfer of a URL: libcurl's two buffers of 64 KiB, its TLS state, and
  * response headers of at most TRANSFER_HEADERS_BYTES. */

@@ -358,6 +358,14 @@ bool admission_release(struct job_run *run)
     return others_wait;
 }
 
+void admission_end_result(struct job_run *run, size_t bytes)
+{
+    struct admission *admission = lock(run);
+    size_t held = run->reserved.lane_bytes;
+    keep(admission, run, held > bytes ? held - bytes : 0);
+    pthread_mutex_unlock(&admission->lock);
+}
+
 void admission_settle(struct job_run *run)
 {
     if (run->reserved.lane_bytes == 0)

@@ -97,6 +97,8 @@ void admission_end_loan(struct admission *admission, size_t bytes);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job
  * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);
+/* An upload has ended: a result of so many bytes is freed. */
+void admission_end_result(struct job_run *run, size_t bytes);
 void admission_settle(struct job_run *run); /* the results are freed; idempotent */
 /* The image waits for its tar or array, and keeps its memory until admission_release. */
 void admission_park(struct job_run *run);

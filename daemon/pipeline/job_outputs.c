@@ -32,7 +32,7 @@ void job_outputs_judge(struct job_run *run)
 
 /* Whether the output needs no more work: it has failed, its file was renamed into place, or it
  * consists of values that are computed. An output to a key is never complete: Redis stores it
- * together with the result. */
+ * together with the result. But those of an image of a set are stored before. */
 static bool is_complete(const struct job_run_output *output)
 {
     if (output->error.status != STATUS_OK)

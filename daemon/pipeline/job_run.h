@@ -130,12 +130,13 @@ struct job_run_output {
     uint32_t width, height;
     uint64_t bytes;
     int quality;               /* that max_bytes needed; 0: the job's */
-    bool placed;               /* the file has its final name, or the server has the output */
+    bool placed; /* the file has its final name, or the server or Redis has the output */
     struct files_identity identity; /* of that file */
     struct job_run *run;       /* set for an upload */
     struct error error;        /* of this output only; the other outputs go on */
     struct queue_value value;  /* the encoded bytes of an output to a Redis key or a URL */
-    struct transfer *upload;   /* to a URL; NULL: not started, or ended */
+    void *upload;              /* handle of fetcher_start or queue_store; NULL: not started, or
+                                  ended */
     bool upload_begun;         /* the upload has had its turn */
     bool is_borrowed; /* value.value is in the reserved memory, until the image is packed */
     cJSON *values;             /* results of its operations; NULL: none */

@@ -8,6 +8,7 @@
 #include "conf/log.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/spine.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
@@ -150,6 +151,8 @@ static void cancel(struct job_run *run)
 {
     if (job_run_is_open(run))
         job_run_decide(run, OUTCOME_CANCELLED);
+    if (run->stage == STAGE_SET)
+        set_stage_stop(run);
     if (stage_withdraw(run))
         pipeline_resume(run, RESULT_END);
 }
@@ -216,6 +219,8 @@ void lease_events_lost(void *context, struct lease *lease)
                 job_run_label(run, label));
     if (run->outcome != OUTCOME_LOST && run->outcome != OUTCOME_RETURNED)
         job_run_decide(run, OUTCOME_LOST);
+    if (run->stage == STAGE_SET)
+        set_stage_stop(run);
     if (stage_withdraw(run)) { /* uncovered: moment */
         pipeline_resume(run, RESULT_END);
         pipeline_wake(pipeline);

@@ -207,15 +207,24 @@ enum stage_result set_stage_enter(struct job_run *run)
     return RESULT_WAIT;
 }
 
-/* Its images end without a result, and none of them renames a file any more. */
-static void part_from(struct job_run *run)
+/* Its images end without a result, and none of them renames a file or starts an upload any more. */
+void set_stage_stop(struct job_run *run)
 {
     struct image_set *set = run->set;
     for (uint64_t i = set->first; i < set->begun; i++) {
         struct job_run *image = image_set_item(set, i)->run;
-        if (image && job_run_is_open(image))
-            job_run_decide(image, OUTCOME_LOST);
+        if (!image || !job_run_is_open(image))
+            continue;
+        job_run_decide(image, OUTCOME_LOST);
+        if (image->stage == STAGE_UPLOAD)
+            pipeline_resume(image, RESULT_END);
     }
+}
+
+static void part_from(struct job_run *run)
+{
+    struct image_set *set = run->set;
+    set_stage_stop(run);
     run->pipeline->sets_active -= set->is_active;
     set->is_active = false;
     set->owner = NULL;

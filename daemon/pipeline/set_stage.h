@@ -27,6 +27,9 @@ void set_stage_returned(struct job_run *run);
 void set_stage_pump(struct pipeline *pipeline);
 /* Fills in the snapshot's members about jobs with many images. */
 void set_stage_look(struct pipeline *pipeline, struct snapshot *snapshot);
+/* The job is cancelled or its lease is lost, in STAGE_SET: its images end, and they place, upload
+ * and store nothing more. The job itself ends when its worker returns it. */
+void set_stage_stop(struct job_run *run);
 /* The job becomes a zombie: its images end. */
 void set_stage_abandon(struct job_run *run);
 /* Returns to the queue the jobs that wait for their turn since before now_ns. */

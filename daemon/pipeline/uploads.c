@@ -3,15 +3,18 @@
 #include <stdlib.h>
 
 #include "conf/clock.h"
+#include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 
+/* DONE stores the keys of a job with one image, together with its result. */
 static bool is_due(const struct job_run *run, size_t index)
 {
-    const struct job_run_output *output = &run->outputs[index];
-    return run->job.outputs[index].place.url && output->value.value && !output->upload;
+    const struct job_place *place = &run->job.outputs[index].place;
+    bool is_uploaded = place->url || (place->key && run->is_image);
+    return is_uploaded && run->outputs[index].value.value && !run->outputs[index].upload;
 }
 
 bool uploads_are_due(const struct job_run *run)
@@ -24,11 +27,12 @@ bool uploads_are_due(const struct job_run *run)
 
 static void drop_value(struct job_run_output *output)
 {
+    admission_end_result(output->run, output->value.bytes);
     free(output->value.value);
     output->value = (struct queue_value){0};
 }
 
-/* The clock stands while all uploads of the job wait for their turn. */
+/* The clock stands while all uploads of the job wait for their turn, or for Redis. */
 static enum stage_result finish(struct job_run *run)
 {
     bool waits = false, moves = false;
@@ -55,12 +59,10 @@ static void on_begun(void *context)
     job_run_start_clock(output->run);
 }
 
-static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
+static void on_stored(void *context, const struct error *error)
 {
     struct job_run_output *output = context;
     struct pipeline *pipeline = output->run->pipeline;
-    (void)bytes;
-    (void)length;
     output->upload = NULL;
     output->placed = !error;
     if (error)
@@ -70,7 +72,14 @@ static void on_uploaded(void *context, uint8_t *bytes, size_t length, const stru
     pipeline_wake(pipeline);
 }
 
-static void start(struct job_run *run, size_t index)
+static void on_uploaded(void *context, uint8_t *bytes, size_t length, const struct error *error)
+{
+    (void)bytes;
+    (void)length;
+    on_stored(context, error);
+}
+
+static void *start_upload(struct job_run *run, size_t index)
 {
     struct job_run_output *output = &run->outputs[index];
     struct transfer_request request = {
@@ -84,8 +93,24 @@ static void start(struct job_run *run, size_t index)
         .done = on_uploaded,
         .context = output,
     };
+    return fetcher_start(run->pipeline->parts.fetcher, &request);
+}
+
+/* The queue takes the bytes; value.bytes stays until they are no longer reserved. */
+static void *start_store(struct job_run *run, size_t index)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct queue_value value = output->value;
+    output->value.value = NULL;
+    return queue_store(run->queue, &value, &run->worker_task.rank, on_stored, output);
+}
+
+static void start(struct job_run *run, size_t index)
+{
+    struct job_run_output *output = &run->outputs[index];
     output->run = run;
-    output->upload = fetcher_start(run->pipeline->parts.fetcher, &request);
+    output->upload =
+        run->job.outputs[index].place.url ? start_upload(run, index) : start_store(run, index);
     if (output->upload)
         return;
     error_set(&output->error, STATUS_OUT_OF_MEMORY, "no memory for an upload");
@@ -111,7 +136,10 @@ void uploads_leave(struct job_run *run)
         struct job_run_output *output = &run->outputs[i];
         if (!output->upload)
             continue;
-        fetcher_cancel(run->pipeline->parts.fetcher, output->upload);
+        if (run->job.outputs[i].place.url)
+            fetcher_cancel(run->pipeline->parts.fetcher, output->upload);
+        else
+            queue_store_cancel(run->queue, output->upload);
         output->upload = NULL;
         output->bytes = 0;
         drop_value(output);

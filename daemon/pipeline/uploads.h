@@ -1,8 +1,10 @@
 /*
  * uploads.h - the stage UPLOAD on the loop: uploads outputs to URLs, before the result is sent.
  *
- * The clock of timeout_s stands while all of them wait for their turn. The job has released its
- * input, so that other jobs can run meanwhile.
+ * An image of a set also stores its outputs to keys here, one by one (queue_store): the result of
+ * its job has no room for them. The clock of timeout_s stands while all uploads wait for their
+ * turn, and while keys are stored. The job has released its input, so that other jobs can run
+ * meanwhile.
  */
 #pragma once
 

@@ -134,6 +134,7 @@ static void prove(struct queue *queue)
     timer_ensure(queue, TIMER_DONE, 0); /* also sends FETCH */
     timer_ensure(queue, TIMER_NACK, 0);
     timer_ensure(queue, TIMER_START, 0);
+    timer_ensure(queue, TIMER_STORE, 0);
 }
 
 bool calls_accept(struct queue *queue, enum script script, const redisReply *reply, size_t least,

@@ -66,12 +66,18 @@ bool denial_drop_value(struct entry *entry, size_t index, const struct error *er
     return true;
 }
 
+void denial_describe(struct error *error, const char *key, const char *reason)
+{
+    error_set(error, STATUS_PATH_REFUSED,
+              "Redis does not let this daemon write the key \"%.80s\" "
+              "(%.80s); permit it for the daemon's user or name another key",
+              key, reason);
+}
+
 static bool deny_value(struct entry *entry, size_t index, const char *reason)
 {
     struct error error = {0};
-    error_set(&error, STATUS_PATH_REFUSED, "Redis does not let this daemon write the key \"%.80s\" "
-              "(%.80s); permit it for the daemon's user or name another key",
-              entry->values[index].key, reason);
+    denial_describe(&error, entry->values[index].key, reason);
     return denial_drop_value(entry, index, &error);
 }
 

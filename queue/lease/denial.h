@@ -19,3 +19,5 @@ bool denial_note(struct entry *entry, const struct error *error);
 /* Removes the output values[index] from the end, and writes the error into the result: the output
  * and the job have failed. Returns false if memory is short. */
 bool denial_drop_value(struct entry *entry, size_t index, const struct error *error);
+/* Sets the error of an output whose key is denied. reason: the error reply. */
+void denial_describe(struct error *error, const char *key, const char *reason);

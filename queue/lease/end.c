@@ -309,6 +309,8 @@ void end_drop_expired(struct queue *queue)
     bool away = (double)(uv_now(queue->loop) - queue->calls.accepted_ms) > lease_ms;
     if (queue->group->count == 1) /* no other shard needs their places and memory */
         return;
+    if (away)
+        store_drop_all(queue);
     size_t dropped =
         drop_outbox(&queue->done, away, lease_ms) + drop_outbox(&queue->nack, away, lease_ms);
     if (dropped > 0) {

@@ -7,22 +7,22 @@
 #include "queue/job/result.h"
 #include "queue/lease/lease_impl.h"
 
-/* An end of at most this size is never too large: all servers and proxies accept more. */
-#define BLAMED_BYTES_LEAST (16 * KIB)
-#define CUTS_MAX 3
 /* An end whose call broke a connection waits this long on the next connection, so that the other
  * ends are sent first. */
 #define OTHERS_MS 200
 
 /* ---- the bound ------------------------------------------------------------------------------- */
 
-/* Reply: {"proto-max-bulk-len", "536870912"}, or an error, because CONFIG may be denied. */
+void isolate_take_bound(struct queue *queue, const redisReply *reply)
+{
+    if (script_reply_is_array(reply, 2) && reply->element[1]->type == REDIS_REPLY_STRING)
+        queue->isolate.bulk_max = strtoull(reply->element[1]->str, NULL, 10);
+}
+
 static void bound_read(void *context, redisReply *reply)
 {
-    struct queue *queue = context;
-    if (reply && script_reply_is_array(reply, 2) &&
-        reply->element[1]->type == REDIS_REPLY_STRING)
-        queue->isolate.bulk_max = strtoull(reply->element[1]->str, NULL, 10);
+    if (reply)
+        isolate_take_bound(context, reply);
 }
 
 void isolate_ask_bound(struct queue *queue)
@@ -36,7 +36,8 @@ static bool is_within_bound(const struct queue *queue, size_t bytes)
     return queue->isolate.bulk_max > 0 && bytes <= queue->isolate.bulk_max;
 }
 
-static void set_error(struct queue *queue, struct error *error, size_t bytes, const char *what)
+void isolate_describe(const struct queue *queue, struct error *error, size_t bytes,
+                      const char *what)
 {
     char bound[64] = "is not known";
     if (queue->isolate.bulk_max > 0)
@@ -64,7 +65,7 @@ static bool drop_values(struct entry *entry)
         struct error error = {0};
         char what[128];
         snprintf(what, sizeof what, "the output for the key \"%.80s\"", value->key);
-        set_error(queue, &error, value->bytes, what);
+        isolate_describe(queue, &error, value->bytes, what);
         whole &= denial_drop_value(entry, i - 1, &error);
     }
     return whole;
@@ -75,7 +76,7 @@ static bool shorten_result(struct entry *entry)
     struct error error = {0};
     char label[LABEL_BYTES];
     size_t bytes = strlen(entry->result);
-    set_error(entry->queue, &error, bytes, "the result");
+    isolate_describe(entry->queue, &error, bytes, "the result");
     char *result = result_shorten(entry->result, &error);
     if (!result || !denial_note(entry, &error)) {
         free(result);
@@ -100,16 +101,17 @@ uint64_t isolate_wait_ms(const struct entry *entry)
     return entry->cuts == 0 || age_ms >= OTHERS_MS ? 0 : OTHERS_MS - age_ms;
 }
 
-/* Call if Redis did not accept the end in a call of its own. Makes the end smaller after CUTS_MAX
- * of these calls, or at once if a smaller one failed before. Returns true if it did. */
+/* Call if Redis did not accept the end in a call of its own. Makes the end smaller after
+ * ISOLATE_CUTS_MAX of these calls, or at once if a smaller one failed before. Returns true if it
+ * did. */
 static bool cut(struct entry *entry)
 {
     struct queue *queue = entry->queue;
     bool is_known = queue->isolate.blamed_bytes > 0 && entry->bytes >= queue->isolate.blamed_bytes;
-    if (entry->bytes <= BLAMED_BYTES_LEAST)
+    if (entry->bytes <= ISOLATE_BYTES_LEAST)
         return false;
     redis_reset_backoff(queue->redis); /* retry soon: the number of cuts is bounded */
-    if (++entry->cuts < CUTS_MAX && !is_known)
+    if (++entry->cuts < ISOLATE_CUTS_MAX && !is_known)
         return false;
     size_t bytes = entry->bytes;
     bool some = entry->value_count > 0 ? drop_values(entry) : shorten_result(entry);
@@ -163,7 +165,7 @@ bool isolate_refused(struct outbox *outbox, const char *error)
     struct entry *entry = entry_of(list_first(&outbox->sent));
     list_each (node, &outbox->sent)
         entry_of(node)->doubtful = true;
-    if (!single || entry->bytes <= BLAMED_BYTES_LEAST)
+    if (!single || entry->bytes <= ISOLATE_BYTES_LEAST)
         return false;
     snprintf(outbox->denied, sizeof outbox->denied, "%s", error);
     if (!script_call_send(outbox_control(outbox), queue->redis, control_answered, outbox))

@@ -4,12 +4,17 @@
  * client-query-buffer-limit permits. Proxies have similar limits; some reply with an error. The
  * daemon cannot tell this from a connection that broke for another reason. Therefore the ends of a
  * call without a reply become doubtful: each is sent in a call of its own, after all other ends,
- * and after Redis has answered another call on the new connection. If an end is large and CUTS_MAX
- * of its calls fail, it is sent without its outputs to keys and, if that does not help, with a
- * shortened result. The job then counts as failed. */
+ * and after Redis has answered another call on the new connection. If an end is large and
+ * ISOLATE_CUTS_MAX of its calls fail, it is sent without its outputs to keys and, if that does not
+ * help, with a shortened result. The job then counts as failed. */
 #pragma once
 
 #include "queue/lease/outbox.h"
+
+/* An end or a value of at most this size is never too large: all servers and proxies accept
+ * more. */
+#define ISOLATE_BYTES_LEAST (16 * KIB)
+#define ISOLATE_CUTS_MAX    3
 
 struct isolate {
     unsigned long long bulk_max; /* Redis's proto-max-bulk-len; 0: not known */
@@ -28,4 +33,10 @@ bool isolate_refused(struct outbox *outbox, const char *error);
 uint64_t isolate_wait_ms(const struct entry *entry);
 /* Asks Redis for proto-max-bulk-len, to choose the outputs to leave out and for error messages. */
 void isolate_ask_bound(struct queue *queue);
+/* Takes the reply to CONFIG GET proto-max-bulk-len: {"proto-max-bulk-len", "536870912"}, or an
+ * error, because CONFIG may be denied. */
+void isolate_take_bound(struct queue *queue, const redisReply *reply);
+/* Sets the error of `what`, which has so many bytes and is too large. */
+void isolate_describe(const struct queue *queue, struct error *error, size_t bytes,
+                      const char *what);
 void isolate_taken(const struct entry *entry); /* call when Redis has accepted this end */

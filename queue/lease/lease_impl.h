@@ -27,6 +27,7 @@
 #include "queue/lease/reap.h"
 #include "queue/lease/server.h"
 #include "queue/lease/start.h"
+#include "queue/lease/store.h"
 #include "queue/lease/timers.h"
 #include "queue/lease/wait.h"
 #include "queue/lease/watch.h"
@@ -63,6 +64,7 @@ struct group {
     struct places places;
     struct alone_shared alone;
     struct read_permits reads;
+    struct store_permits stores;
     struct outbox_bytes bytes;
 
     struct queue_view view;           /* result of group_view */
@@ -100,6 +102,7 @@ struct queue {
     struct calls calls;
     struct entries entries;
     struct list reads; /* of struct read: read.c */
+    struct stores stores;
     struct outbox done, nack;
     struct isolate isolate;
     struct start start;

@@ -146,21 +146,47 @@ bool outbox_take_bytes(struct outbox *outbox, size_t bytes)
     return true;
 }
 
+bool outbox_lend_bytes(struct group *group, size_t bytes)
+{
+    const struct outbox *first = group->bytes.first;
+    if (bytes <= CALL_SMALL_BYTES)
+        return true;
+    if ((first && calls_ready(first->queue) && first->waiting.length > 0) ||
+        (group->bytes.sent > 0 && group->bytes.sent + bytes > KEY_OUTPUTS_BYTES_MAX))
+        return false;
+    group->bytes.sent += bytes;
+    return true;
+}
+
 static void try_again(struct outbox *outbox)
 {
     if (outbox->waiting.length > 0)
         timer_start(outbox->queue, outbox->timer, 0);
 }
 
-void outbox_give_bytes(struct outbox *outbox)
+/* SETs come first: a large one would wait for long beside a series of large calls. */
+static void give_bytes(struct group *group, size_t bytes)
 {
-    struct group *group = outbox->queue->group;
-    if (outbox->sent_bytes == 0)
-        return;
-    group->bytes.sent -= outbox->sent_bytes;
-    outbox->sent_bytes = 0;
+    group->bytes.sent -= bytes;
+    each_queue (queue, group)
+        if (!list_empty(&queue->stores.all))
+            timer_start(queue, TIMER_STORE, 0);
     each_queue (queue, group) {
         try_again(&queue->done);
         try_again(&queue->nack);
     }
+}
+
+void outbox_end_loan(struct group *group, size_t bytes)
+{
+    if (bytes > CALL_SMALL_BYTES)
+        give_bytes(group, bytes);
+}
+
+void outbox_give_bytes(struct outbox *outbox)
+{
+    size_t bytes = outbox->sent_bytes;
+    outbox->sent_bytes = 0;
+    if (bytes > 0)
+        give_bytes(outbox->queue->group, bytes);
 }

@@ -9,6 +9,8 @@
 #include "queue/lease/timers.h"
 #include "queue/redis/script.h"
 
+struct group;
+
 struct outbox {
     struct queue *queue;
     enum script script;
@@ -24,7 +26,7 @@ struct outbox {
     enum queue_timer timer;
 };
 
-/* Of a group: bounds the memory of the large calls of all shards. */
+/* Of a group: bounds the memory of the large calls and SETs of all shards. */
 struct outbox_bytes {
     size_t sent;          /* bytes of outstanding large calls: at most KEY_OUTPUTS_BYTES_MAX, or one
                              call that is larger */
@@ -52,3 +54,6 @@ struct script_call *outbox_control(struct outbox *outbox);
 bool outbox_take_bytes(struct outbox *outbox, size_t bytes);
 /* Returns the bytes after the call, and makes the outboxes that wait try again. */
 void outbox_give_bytes(struct outbox *outbox);
+/* The same for a SET of store.h. */
+bool outbox_lend_bytes(struct group *group, size_t bytes);
+void outbox_end_loan(struct group *group, size_t bytes);

@@ -40,6 +40,7 @@ static void main_up(void *context)
     reap_up(queue, !queue->server_checked);
     pump_all(queue);
     read_pump(queue);
+    store_up(queue);
 }
 
 static void main_down(void *context, const char *reason)
@@ -132,6 +133,7 @@ struct queue *queue_add(struct group *group, uint32_t index, uv_loop_t *loop,
     list_init(&queue->start.asks);
     list_init(&queue->start.asked);
     list_init(&queue->reads);
+    store_init(queue);
     outbox_init(&queue->done, queue, SCRIPT_ID_DONE, TIMER_DONE);
     outbox_init(&queue->nack, queue, SCRIPT_ID_NACK, TIMER_NACK);
     return queue;
@@ -184,6 +186,7 @@ static void free_all(struct queue *queue)
     while ((node = list_pop(&queue->entries.all)) != NULL)
         entry_free(container_of(node, struct entry, in_all));
     read_free_all(queue);
+    store_free_all(queue);
     members_leave(group, queue);
     free(queue);
 }
@@ -276,6 +279,7 @@ void queue_destroy(struct queue *queue)
     }
     queue->ending.closed = NULL; /* part_closed frees the queue */
     read_cancel_all(queue);
+    store_cancel_all(queue);
     shut(queue);
 }
 
@@ -323,6 +327,9 @@ static void timer_expired(struct queue *queue, enum queue_timer timer)
         break;
     case TIMER_REAP: reap_due(queue); break;
     case TIMER_READ: read_pump(queue); break;
+    case TIMER_STORE:
+        store_pump(queue->group);
+        break;
     case TIMER_CLOSE: shut(queue); break;
     case TIMER_COUNT: break;
     }

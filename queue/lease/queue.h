@@ -69,7 +69,8 @@ static inline struct job_name lease_name(const struct lease *lease)
     return (struct job_name){lease->number, lease->shard, lease->shards};
 }
 
-/* An output that Redis stores under a key, in the same atomic step as the result. */
+/* An output that Redis stores under a key: in the same atomic step as the result, or before it
+ * (queue_store). */
 struct queue_value {
     const char *key;   /* borrowed; copied by the queue */
     uint8_t *value;    /* malloc'd; owned by the queue once it is passed in an answer */
@@ -192,6 +193,19 @@ void *queue_read(struct queue *queue, const char *key, uint64_t bytes_max, const
                  queue_read_cb callback, void *context);
 void queue_read_release(struct queue *queue, size_t length);
 void queue_read_cancel(struct queue *queue, void *handle);
+
+/* Stores an output of an image of a job with many images, before the job ends. Redis may be away:
+ * the output then waits. Takes ownership of value->value; copies the key. The callback gets NULL,
+ * or one of these errors: path_refused if an ACL denies the key or Redis cannot take so many bytes;
+ * write_failed if this is one of several shards, and was away for lease_s.
+ *
+ * rank: of the image. Outputs that wait are in the order of their ranks. Returns a handle for
+ * queue_store_cancel, after which the callback is not called; Redis may have the output
+ * nevertheless if it was sent. Returns NULL if memory is short. */
+typedef void (*queue_store_cb)(void *context, const struct error *error);
+void *queue_store(struct queue *queue, const struct queue_value *value, const struct rank *rank,
+                  queue_store_cb callback, void *context);
+void queue_store_cancel(struct queue *queue, void *handle);
 
 /* Updates and returns the queue's snapshot. The queue owns it. */
 const struct queue_view *queue_view(struct queue *queue);

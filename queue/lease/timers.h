@@ -16,6 +16,7 @@ enum queue_timer {
     TIMER_RENEW,   /* the next RENEW */
     TIMER_REAP,    /* the next REAP */
     TIMER_READ,    /* the next attempt of a read (read.c) */
+    TIMER_STORE,   /* the next SET (store.c) */
     TIMER_CLOSE,   /* the timeout of queue_close */
     TIMER_TURN,    /* queue_turn (queue.c), in this iteration of the loop */
     TIMER_COUNT

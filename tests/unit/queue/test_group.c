@@ -437,6 +437,93 @@ TEST(large_outputs_wait_in_order)
     tear_down();
 }
 
+/* ---- outputs that are stored one by one ----------------------------------------------------- */
+
+struct stored {
+    unsigned count, failed;
+    char error[ERROR_TEXT_MAX]; /* the last one */
+    enum status status;
+};
+
+static void on_stored(void *context, const struct error *error)
+{
+    struct stored *stored = context;
+    stored->count++;
+    stored->failed += error != NULL;
+    if (error) {
+        stored->status = error->status;
+        snprintf(stored->error, sizeof stored->error, "%s", error->text);
+    }
+}
+
+static void store(struct stored *stored, unsigned shard, unsigned index, size_t bytes)
+{
+    size_t at = 0;
+    while (rig.held[at]->shard != shard)
+        at++;
+    struct queue_value value = {
+        .key = text_of("{t:%u}:img:%u", shard, index), .value = calloc(1, bytes), .bytes = bytes};
+    assert_non_null(queue_store(rig.held[at]->queue, &value, &(struct rank){0}, on_stored, stored));
+}
+
+/* Small outputs of shard 0, without a pause, do not keep back a large one of shard 1. */
+TEST(stores_share_one_limit)
+{
+    struct stored small = {0}, large = {0};
+    set_up(8, true);
+    push(0, 1);
+    push(1, 1);
+    offer();
+    run_until(rig.count == 2);
+    for (unsigned i = 0; i < 10; i++)
+        store(&small, 0, i, 2 * MIB);
+    store(&large, 1, 0, STORES_BYTES + 1);
+    unsigned pushed = 10;
+    while (large.count == 0 && pushed < 3000) {
+        uv_run(&rig.loop, UV_RUN_NOWAIT);
+        for (; pushed < small.count + 10; pushed++)
+            store(&small, 0, pushed % 10, 2 * MIB);
+    }
+    assert_int_equal(large.count, 1);
+    run_until(small.count == pushed);
+    assert_int_equal(small.failed + large.failed, 0);
+    redisContext *client = client_of(1);
+    assert_int_equal(redis_integer(client, "STRLEN {t:1}:img:0"), STORES_BYTES + 1);
+    assert_int_equal(redis_integer(client, "EXISTS {t:0}:img:0"), 0);
+    redisFree(client);
+    tear_down();
+}
+
+/* The outputs of a shard that is away fail after lease_s, as its ends are dropped. */
+TEST(stores_of_a_shard_that_is_down_fail)
+{
+    struct stored here = {0}, away = {0};
+    set_up(8, true);
+    push(0, 1);
+    push(1, 1);
+    offer();
+    run_until(rig.count == 2);
+    redis_server_kill9(rig.other);
+    for (unsigned i = 0; i < 100; i++)
+        store(&away, 1, i, 20 * KIB);
+    for (unsigned i = 0; i < 100; i++)
+        store(&here, 0, i, 20 * KIB);
+    run_until(here.count == 100);
+    assert_int_equal(away.count, 0);
+    run_until(away.count == 100);
+    assert_int_equal(here.failed, 0);
+    assert_int_equal(away.failed, 100);
+    assert_int_equal(away.status, STATUS_WRITE_FAILED);
+    assert_non_null(strstr(away.error, ":img:"));
+    assert_non_null(strstr(away.error, "Redis has accepted no call for 1 s"));
+    redis_server_restart(rig.other);
+    run_until(all_ready());
+    store(&away, 1, 0, 20 * KIB);
+    run_until(away.count == 101);
+    assert_int_equal(away.failed, 100);
+    tear_down();
+}
+
 /* A daemon that the shard knows; it never calls. */
 static void add_daemon(unsigned shard)
 {
