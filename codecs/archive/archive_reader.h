@@ -4,15 +4,18 @@
  * Formats: tar (v7, ustar, pax, GNU), also as gzip, and zip (stored, deflate, zip64). By
  * libarchive; without it (ARCHIVE=no), archive_reader_open fails with unsupported_format.
  * Directories, links and special files are skipped. A tar ends at its first block of zeros, as in
- * GNU tar and Python: bytes after it are not read. A tar without such a block ends with its last
- * member.
+ * GNU tar and Python: bytes after it are not read. A tar without such a block is truncated.
+ *
+ * In a tar without gzip, next reads only headers, in at most ARCHIVE_WALK_BYTES at a time: about 2
+ * us per member. It gives the place of the contents, so that threads can read them by themselves.
  *
  * Archives are not trusted. All failures because of their contents are bad_archive, and a text
  * names the member, the value and the bound. Memory: ARCHIVE_READER_BYTES, and for a zip also
  * ARCHIVE_ZIP_MEMBER_BYTES for each of up to zip_members_max members (limits.h). Time: next reads
  * the headers up to the next file: at most members_max, of ARCHIVE_HEADER_BYTES_MAX each. It skips
  * contents by seeking, except in gzip, where it unpacks at most ARCHIVE_SKIP_BYTES_MAX per call.
- * The first call reads the directory of a zip. read takes time in proportion to the member's size.
+ * The first call reads the directory of a zip. The file's size is that at the beginning: a tar's
+ * member that does not end in it is refused. read takes time in proportion to the member's size.
  *
  * A reader is used by one thread at a time. The caller owns its memory through
  * archive_reader_close.

@@ -26,8 +26,9 @@ static void check_error(const struct error *error)
                error->status == STATUS_UNSUPPORTED_FORMAT));
 }
 
-static void check_member(const struct archive_member *member)
+static void check_member(int fd, const struct archive_member *member)
 {
+    uint64_t end = (uint64_t)lseek(fd, 0, SEEK_END);
     char name[NAME_BYTES_MAX + 3];
     size_t length = strlen(member->name);
     FUZZ_MUST(length > 0 && length <= NAME_BYTES_MAX);
@@ -36,6 +37,9 @@ static void check_member(const struct archive_member *member)
     for (size_t i = 0; i < length; i++)
         FUZZ_MUST((unsigned char)name[i] >= ' ' && name[i] != 0x7F);
     FUZZ_MUST(member->modified_s <= INT64_MAX);
+    FUZZ_MUST(member->offset == ARCHIVE_NO_OFFSET ||
+              (member->offset % 512 == 0 && member->offset <= end &&
+               member->bytes <= end - member->offset));
 }
 
 /* ---- the tar of the members ---- */
@@ -70,7 +74,7 @@ static uint64_t walk(int fd, struct tar_writer *writer, bool reads, bool *whole)
     struct archive_reader *reader = archive_reader_open(fd, &limits, &error);
     while (reader && (step = archive_reader_next(reader, &member, &error)) == ARCHIVE_MEMBER) {
         FUZZ_MUST(++count <= MEMBERS_MAX);
-        check_member(&member);
+        check_member(fd, &member);
         if (!reads || member.bytes > BYTES_MAX)
             continue;
         memset(contents, 0xA5, member.bytes + (member.bytes < BYTES_MAX));

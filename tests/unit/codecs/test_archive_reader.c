@@ -63,16 +63,32 @@ static int open_archive(const char *name)
 
 /* ---- comparisons with lists ---- */
 
+/* Compares the bytes at the member's offset with the CRC at the end of the line. */
+static void check_place(const char *archive, const char *line, const struct archive_member *member,
+                        int fd)
+{
+    static uint8_t bytes[sizeof contents];
+    if (member->offset == ARCHIVE_NO_OFFSET)
+        return;
+    ssize_t count = pread(fd, bytes, member->bytes, (off_t)member->offset);
+    unsigned long sum = crc32(0, bytes, (unsigned)member->bytes);
+    if (count != (ssize_t)member->bytes || sum != strtoul(strrchr(line, ' '), NULL, 10))
+        fail_msg("%s: \"%s\" is not at byte %llu", archive, member->name,
+                 (unsigned long long)member->offset);
+}
+
 static void check_line(const char *archive, const char *line, const struct archive_member *member,
                        bool is_read)
 {
-    char wanted[4096], got[4096];
+    char wanted[4096], got[4096], offset[24] = "-";
     size_t used = 0;
+    if (member->offset != ARCHIVE_NO_OFFSET)
+        snprintf(offset, sizeof offset, "%llu", (unsigned long long)member->offset);
     for (const char *at = member->name; *at; at++)
         used += (size_t)snprintf(got + used, sizeof got - used, "%02x", (unsigned char)*at);
-    used +=
-        (size_t)snprintf(got + used, sizeof got - used, " %llu %llu",
-                         (unsigned long long)member->bytes, (unsigned long long)member->modified_s);
+    used += (size_t)snprintf(got + used, sizeof got - used, " %llu %llu %s",
+                             (unsigned long long)member->bytes,
+                             (unsigned long long)member->modified_s, offset);
     if (is_read)
         snprintf(got + used, sizeof got - used, " %lu",
                  crc32(0, contents, (unsigned)member->bytes));
@@ -121,9 +137,10 @@ static void check_archive(const char *archive, FILE *list, enum reads reads)
                         (reads == READ_ALL || (reads == READ_SOME && i % 2 == 0));
         if (reads_it && archive_reader_read(reader, contents, &error) != STATUS_OK)
             break;
-        if (reads == READ_ALL || strncmp(line, "error ", 6) != 0)
+        if (reads == READ_ALL || strncmp(line, "error ", 6) != 0) {
             check_line(archive, line, &member, reads_it);
-        else
+            check_place(archive, line, &member, fd);
+        } else
             line = "error "; /* is only found in the contents */
         assert_in_range(archive_reader_offset(reader), offset, end);
         if (strcmp(archive_reader_format(reader), "tar") == 0)
@@ -272,6 +289,93 @@ TEST(test_unreadable_files)
     assert_null(archive_reader_open(fd, &usual, &error));
     expect_error(&error, STATUS_INPUT_UNREADABLE, "Bad file descriptor");
     archive_reader_close(NULL);
+}
+
+/* ---- files that are cut or change ---- */
+
+TEST(test_cut_tars_are_refused_without_reading)
+{
+    struct error error = {0};
+    assert_int_equal(count_members("size-lie.tar", usual, &error), 1);
+    expect_error(
+        &error, STATUS_BAD_ARCHIVE,
+        "member 2 of the archive, \"x\", is broken or truncated: it has 1048576 bytes from "
+        "byte 1536 on, but the archive ends at byte 3072");
+    error_clear(&error);
+    assert_int_equal(count_members("cut-padding.tar", usual, &error), 1);
+    expect_error(&error, STATUS_BAD_ARCHIVE, "the archive ends at byte 2047");
+}
+
+enum { CHANGING_BYTES = 5000, CHANGING_MEMBERS = 20, CHANGING_PADDED = 5120 + 512 };
+
+/* Opens a tar of its own, of equal members. */
+static struct archive_reader *open_changing(int *fd, struct error *error)
+{
+    char path[] = "/tmp/archive-XXXXXX";
+    *fd = mkstemp(path);
+    assert_true(*fd >= 0);
+    assert_int_equal(run("python3 -c 'import io, sys, tarfile\n"
+                         "with tarfile.open(\"%s\", \"w\", format=tarfile.USTAR_FORMAT) as tar:\n"
+                         "  for i in range(%d):\n"
+                         "    m = tarfile.TarInfo(str(i)); m.size = %d\n"
+                         "    tar.addfile(m, io.BytesIO(bytes([i]) * m.size))'",
+                         path, CHANGING_MEMBERS, CHANGING_BYTES),
+                     0);
+    unlink(path);
+    return archive_reader_open(*fd, &usual, error);
+}
+
+/* The file loses its end in a header, in contents that are read, or in contents that are not. */
+TEST(test_files_that_shrink)
+{
+    static const struct {
+        unsigned bytes;
+        bool reads;
+        const char *text;
+    } cases[] = {
+        {2 * CHANGING_PADDED + 100, true, "truncated"},
+        {2 * CHANGING_PADDED, true, "ends after 2 members without its last blocks"},
+        {2 * CHANGING_PADDED + 512 + 4000, true,
+         "member 3 of the archive, \"2\", ends after 4000 of its 5000 bytes: the archive was "
+         "cut while it was read"},
+        {2 * CHANGING_PADDED + 512 + 4000, false, "ends after 3 members without its last blocks"}};
+    if (run("command -v python3 >/dev/null") != 0)
+        skip();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct error error = {0};
+        struct archive_member member;
+        int fd;
+        struct archive_reader *reader = open_changing(&fd, &error);
+        assert_int_equal(archive_reader_next(reader, &member, &error), ARCHIVE_MEMBER);
+        assert_int_equal(ftruncate(fd, cases[i].bytes), 0);
+        do {
+            if (cases[i].reads && archive_reader_read(reader, contents, &error) != STATUS_OK)
+                break;
+        } while (archive_reader_next(reader, &member, &error) == ARCHIVE_MEMBER);
+        expect_error(&error, STATUS_BAD_ARCHIVE, cases[i].text);
+        archive_reader_close(reader);
+        close(fd);
+    }
+}
+
+/* What is appended after the archive was opened does not count. */
+TEST(test_files_that_grow)
+{
+    struct error error = {0};
+    struct archive_member member;
+    int fd;
+    if (run("command -v python3 >/dev/null") != 0)
+        skip();
+    archive_reader_close(open_changing(&fd, &error));
+    off_t end = lseek(fd, 0, SEEK_END);
+    assert_int_equal(ftruncate(fd, CHANGING_PADDED + 512 + 4000), 0);
+    struct archive_reader *reader = archive_reader_open(fd, &usual, &error);
+    assert_int_equal(ftruncate(fd, end), 0);
+    assert_int_equal(archive_reader_next(reader, &member, &error), ARCHIVE_MEMBER);
+    assert_int_equal(archive_reader_next(reader, &member, &error), ARCHIVE_FAILED);
+    expect_error(&error, STATUS_BAD_ARCHIVE, "but the archive ends at byte 10144");
+    archive_reader_close(reader);
+    close(fd);
 }
 
 /* ---- memory ---- */
