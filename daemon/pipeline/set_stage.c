@@ -159,6 +159,7 @@ void set_stage_pump(struct pipeline *pipeline)
         return;
     activate(pipeline);
     bool is_stuck = line_is_stuck(pipeline);
+    pipeline->gathers = true;
     list_each_safe (node, after, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
         if (!set->owner || !set->is_active || set->owner->owner != OWNER_LOOP)
@@ -166,6 +167,9 @@ void set_stage_pump(struct pipeline *pipeline)
         set->must_spill = is_stuck && set_spill_helps(set);
         move_on(set);
     }
+    pipeline->gathers = false;
+    if (!list_empty(&pipeline->gathered))
+        workers_submit_all(pipeline->parts.workers, &pipeline->gathered);
     list_each_safe (node, after, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
         if (set->owner || set->has_zombie)

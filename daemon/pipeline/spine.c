@@ -112,7 +112,10 @@ static void start(struct job_run *run)
         return;
     }
     run->worker_task.priority = table[run->stage].priority;
-    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+    if (run->pipeline->gathers)
+        list_push(&run->pipeline->gathered, &run->worker_task.node);
+    else
+        workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 
 void spine_resume(struct job_run *run, enum stage_result result)
