@@ -30,6 +30,7 @@ struct pipeline {
     uint32_t sets_active, sets_max;
     bool has_places;       /* that were offered to the queue last */
     uint64_t made_room_ns; /* when a set that waits for its turn last went back to make room */
+    uint64_t pumped_ns;   /* when set_stage_pump last began: one look at the clock for all images */
     bool gathers;         /* while sets begin images: these go to the workers together, with one
                              lock and one wake-up */
     struct list gathered; /* their worker tasks */
