@@ -33,12 +33,17 @@ void job_input_drop_loaded(struct job_run *run)
     job_input_end_key(run);
 }
 
+bool job_input_give(struct job_run *run)
+{
+    bool gives = run->input.file.memory != NULL;
+    if (gives)
+        pool_give(run->pipeline->file_pool, &run->input.file);
+    return gives;
+}
+
 void job_input_release(struct job_run *run)
 {
-    if (run->input.file.memory) {
-        pool_give(run->pipeline->file_pool, &run->input.file);
-        run->pipeline->files_given++;
-    }
+    run->pipeline->files_given += job_input_give(run);
     job_input_drop_loaded(run);
 }
 

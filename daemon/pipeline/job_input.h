@@ -12,6 +12,9 @@ struct workers;
 
 /* Releases the input's memory. Idempotent. */
 void job_input_release(struct job_run *run);
+/* Only the file's bytes, without counting that in pipeline->files_given. Any thread, by the owner
+ * of the job. false: there were none. */
+bool job_input_give(struct job_run *run);
 /* Closes the input's file. Idempotent. Any thread, by the owner of the job. */
 void job_input_close(struct job_run *run);
 /* Reads an open input from its byte `from` to its end, to the same offsets of `bytes`, which has

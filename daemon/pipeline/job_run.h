@@ -89,16 +89,19 @@ enum stage_result {
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
     /* A worker can carry a job through several stages; it returns at the last one. */             \
     JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT) | JOB_RUN_AT(SET),                                \
-                   JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))   \
+                   JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE) |  \
+                       JOB_RUN_AT(SET))                                                            \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
     JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU),                                                  \
-                   JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                      \
+                   JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE) | JOB_RUN_AT(SET))    \
     /* If a device has declined the file, the job is planned again for the host's codecs. */       \
     JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ),                               \
-                   JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE))                                           \
-    JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(UPLOAD), JOB_RUN_AT(ENCODE))                           \
+                   JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE) | JOB_RUN_AT(SET))                         \
+    JOB_RUN_WORKED(MOVE, ENCODE, JOB_RUN_AT(UPLOAD), JOB_RUN_AT(ENCODE) | JOB_RUN_AT(SET))         \
     MOVE(UPLOAD, LOOP, LOOP, JOB_RUN_AT(SET) | JOB_RUN_AT(ACK))                                    \
     JOB_RUN_WORKED(MOVE, SET, 0, JOB_RUN_AT(SET))                                                  \
+    /* An image of a set ends: nobody acknowledges that. */                                        \
+    MOVE(SET, LOOP, NONE, JOB_RUN_AT(ASK))                                                         \
     /* Redis has acknowledged the end. The stage of a free slot is ASK. */                         \
     MOVE(ACK, LOOP, NONE, JOB_RUN_AT(ASK))
 
@@ -247,6 +250,8 @@ struct job_run {
     bool alone;
     bool is_image;         /* of a set: set_image.h */
     bool is_parked;        /* an image with borrowed outputs: it keeps its reserved memory */
+    bool has_joined;       /* an image for which set_image_joins has released what it can */
+    bool has_given;        /* which then was the memory of its input, too */
     struct image_set *set; /* of a job with many images, from READ on, and of each image */
     struct set_item *item; /* of an image, until it has ended or is a zombie */
     uint64_t image;        /* the index of the image */

@@ -173,6 +173,8 @@ bool line_is_stuck(struct pipeline *pipeline)
 {
     if (!list_empty(&pipeline->stages[STAGE_ADMIT]) && admission_is_stuck(&pipeline->admission))
         return true;
+    if (!pipeline->reads_wait) /* then none was refused: do not search all images in flight */
+        return false;
     each_run (run, &pipeline->stages[STAGE_READ])
         if (run->wait.turn == TURN_REFUSED && is_waiting(run))
             return !room_will_come(run);

@@ -290,6 +290,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     list_init(&pipeline->free);
     list_init(&pipeline->free_images);
     list_init(&pipeline->sets);
+    list_init(&pipeline->gathered);
     list_init(&pipeline->zombies);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         list_init(&pipeline->stages[stage]);

@@ -44,13 +44,15 @@ void release_results(struct job_run *run)
 
 void release_job(struct job_run *run)
 {
-    release_memory(run);
+    if (!run->has_joined || run->is_parked) {
+        release_memory(run);
+        image_info_clear(&run->info);
+    }
     trace_hooks_end(run);
     release_results(run);
     admission_settle(run);
     free(run->repeat);
     run->repeat = NULL;
-    image_info_clear(&run->info);
     if (run->set && !run->is_image)
         image_set_adopt(run->set, run);
     for (size_t i = 0; i < run->job.output_count && !run->is_image; i++)

@@ -13,10 +13,12 @@
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/planning.h"
 #include "daemon/pipeline/release.h"
+#include "daemon/pipeline/route.h"
 #include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
+#include "daemon/pipeline/uploads.h"
 #include "queue/job/member_name.h"
 
 /* ---- the beginning -------------------------------------------------------------------------- */
@@ -35,7 +37,7 @@ static void take_lease(struct job_run *run, const struct job_run *owner)
 
 static void take_times(struct job_run *run, const struct job_run *owner)
 {
-    run->timing.fetched_ns = clock_now_ns();
+    run->timing.fetched_ns = run->pipeline->pumped_ns;
     run->timing.deadline_ns = CLOCK_STANDS;
     run->timing.left_ns = (uint64_t)(owner->job.timeout_s * NS_PER_S);
     run->timing.waits_until_ns = UINT64_MAX; /* the job may wait, not an image of it */
@@ -211,6 +213,22 @@ bool set_image_begin(struct image_set *set, struct set_item *item)
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
+
+bool set_image_joins(struct job_run *run)
+{
+    if (run->error.status != STATUS_OK || run->disk_error.status != STATUS_OK || run->lacks_room ||
+        !job_run_is_open(run) || uploads_are_due(run))
+        return false;
+    run->has_given = job_input_give(run);
+    job_input_close(run);
+    route_end(run);
+    image_info_clear(&run->info);
+    job_run_stop_clock(run);
+    if (run->is_parked)
+        admission_park(run);
+    run->has_joined = true;
+    return true;
+}
 
 static const char *name_of(const struct job_run *run, char url[JOB_URL_BYTES_MAX + 1])
 {

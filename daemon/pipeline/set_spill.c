@@ -52,12 +52,12 @@ static enum status write_item(struct image_set *set, const struct set_item *item
     return STATUS_OK;
 }
 
-static void release_item(struct image_set *set, struct set_item *item)
+void set_spill_release(struct image_set *set, struct set_item *item)
 {
-    if (item->is_copy) {
+    if (item->source.block.memory)
         pool_give(set->pipeline->file_pool, &item->source.block);
+    if (item->is_copy)
         return;
-    }
     for (size_t i = 0; i < item->run->job.output_count; i++) {
         struct job_run_output *output = &item->run->outputs[i];
         if (!output->is_borrowed)
@@ -65,8 +65,10 @@ static void release_item(struct image_set *set, struct set_item *item)
         output->value.value = NULL;
         output->is_borrowed = false;
     }
-    bool others_wait = admission_release(item->run); /* of borrowed outputs */
-    (void)others_wait;                               /* the loop tries them after this step */
+    if (item->run->is_parked) { /* of borrowed outputs */
+        bool others_wait = admission_release(item->run);
+        (void)others_wait; /* the loop tries them after this step */
+    }
     admission_settle(item->run);
 }
 
@@ -82,7 +84,7 @@ void set_spill(struct job_run *run)
         item->spilled_at = set->spill_bytes;
         item->is_spilled = true;
         set->spill_bytes += bytes_of(item);
-        release_item(set, item);
+        set_spill_release(set, item);
     }
 }
 

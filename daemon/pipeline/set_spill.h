@@ -15,6 +15,8 @@
 bool set_spill_helps(struct image_set *set);
 /* On the worker of the job. Errors of the file are run->error. */
 void set_spill(struct job_run *run);
+/* On the worker of the job: frees the bytes of an image or a copied member that is written. */
+void set_spill_release(struct image_set *set, struct set_item *item);
 
 /* Where the bytes of an output begin among those of a spilled image. */
 uint64_t set_spill_offset(const struct job_run *image, size_t index);

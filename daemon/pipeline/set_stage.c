@@ -41,7 +41,7 @@ static void end_packed(struct image_set *set, struct set_item *item)
     }
     if (item->source.error.status != STATUS_OK)
         run->error = item->source.error;
-    pipeline_resume(run, RESULT_NEXT);
+    set_image_end(run);
 }
 
 /* Frees the oldest items that have ended. */
@@ -157,8 +157,10 @@ void set_stage_pump(struct pipeline *pipeline)
 {
     if (list_empty(&pipeline->sets))
         return;
+    pipeline->pumped_ns = clock_now_ns();
     activate(pipeline);
     bool is_stuck = line_is_stuck(pipeline);
+    pipeline->gathers = true;
     list_each_safe (node, after, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
         if (!set->owner || !set->is_active || set->owner->owner != OWNER_LOOP)
@@ -166,6 +168,9 @@ void set_stage_pump(struct pipeline *pipeline)
         set->must_spill = is_stuck && set_spill_helps(set);
         move_on(set);
     }
+    pipeline->gathers = false;
+    if (!list_empty(&pipeline->gathered))
+        workers_submit_all(pipeline->parts.workers, &pipeline->gathered);
     list_each_safe (node, after, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
         if (set->owner || set->has_zombie)
@@ -182,18 +187,22 @@ void set_stage_pump(struct pipeline *pipeline)
 
 /* ---- the stage ------------------------------------------------------------------------------ */
 
-/* An image whose outputs are for a tar or an array waits until they are there. */
+bool set_stage_waits(struct job_run *run)
+{
+    if (run->set->has_packs)
+        atomic_store(&run->item->state, ITEM_DONE);
+    return run->set->has_packs;
+}
+
+/* After an upload. */
 static enum stage_result enter_image(struct job_run *run)
 {
     job_input_release(run); /* a worker that carried the image has kept it */
     job_input_close(run);
-    if (!run->set->has_packs)
-        return RESULT_NEXT;
     job_run_stop_clock(run);
     if (run->is_parked)
         admission_park(run);
-    atomic_store(&run->item->state, ITEM_DONE);
-    return RESULT_WAIT;
+    return set_stage_waits(run) ? RESULT_WAIT : RESULT_NEXT;
 }
 
 enum stage_result set_stage_enter(struct job_run *run)
@@ -245,11 +254,15 @@ void set_stage_abandon(struct job_run *run)
 
 void set_stage_returned(struct job_run *run)
 {
-    job_run_stop_clock(run);
-    if (run->is_image)
+    struct pipeline *pipeline = run->pipeline;
+    pipeline_wake(pipeline);
+    if (run->is_image) {
+        pipeline->files_given += run->has_given;
+        pipeline->moved_ns = pipeline->pumped_ns;
         return;
+    }
+    job_run_stop_clock(run);
     run->set->fraction = set_source_fraction(&run->set->source);
-    pipeline_wake(run->pipeline);
 }
 
 /* If jobs that wait for their turn leave no place for others, the youngest goes back once per

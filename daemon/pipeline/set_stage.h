@@ -21,8 +21,10 @@ void set_stage_leave(struct job_run *run);
 /* The last step of READ of a job with many images, on a worker: stores an archive from a key or a
  * URL in a file. */
 enum stage_result set_stage_read(struct job_run *run);
-/* A worker has returned the job, which stays in the stage. */
+/* A worker has returned the job, which stays in the stage, or has carried an image to it. */
 void set_stage_returned(struct job_run *run);
+/* An image that a worker has carried here: whether it waits until it is in its tar or array. */
+bool set_stage_waits(struct job_run *run);
 /* Moves all sets on. pipeline.c calls it as line_pump. */
 void set_stage_pump(struct pipeline *pipeline);
 /* Fills in the snapshot's members about jobs with many images. */

@@ -115,6 +115,7 @@ static void pack_images(struct job_run *run)
         pack_item(run, item);
         if (run->error.status != STATUS_OK || !job_run_is_open(run))
             return;
+        set_spill_release(set, item);
         atomic_store(&item->state, ITEM_PACKED);
     }
 }

@@ -19,6 +19,7 @@
 #include "daemon/pipeline/reading.h"
 #include "daemon/pipeline/reads.h"
 #include "daemon/pipeline/release.h"
+#include "daemon/pipeline/set_image.h"
 #include "daemon/pipeline/set_stage.h"
 #include "daemon/pipeline/stage.h"
 #include "daemon/pipeline/state.h"
@@ -112,7 +113,10 @@ static void start(struct job_run *run)
         return;
     }
     run->worker_task.priority = table[run->stage].priority;
-    workers_submit(run->pipeline->parts.workers, &run->worker_task);
+    if (run->pipeline->gathers)
+        list_push(&run->pipeline->gathered, &run->worker_task.node);
+    else
+        workers_submit(run->pipeline->parts.workers, &run->worker_task);
 }
 
 void spine_resume(struct job_run *run, enum stage_result result)
@@ -136,6 +140,15 @@ void spine_begin(struct job_run *run, enum outcome outcome)
 }
 
 /* ---- back from a worker --------------------------------------------------------------------- */
+
+/* An image that a worker has carried to STAGE_SET: set_image_joins. */
+static void done_image(struct job_run *run)
+{
+    if (!job_run_is_open(run))
+        spine_resume(run, RESULT_END);
+    else if (!set_stage_waits(run))
+        set_image_end(run);
+}
 
 /* Whether the job must return to the queue because of the disk: a write has failed, or would. */
 static bool lacks_disk(struct job_run *run)
@@ -183,6 +196,10 @@ void spine_done(struct worker_task *task)
     stage_return(run);
     if (run->stage == STAGE_SET)
         set_stage_returned(run);
+    if (run->stage == STAGE_SET && run->is_image) {
+        done_image(run);
+        return;
+    }
     enum stage_result result = judge(run);
     if (result == RESULT_WAIT && run->stage == STAGE_READ)
         line_rejoin(run);
@@ -309,4 +326,6 @@ void spine_run(struct worker_task *task, struct worker_tools *tools)
     /* The memory is released now. The loop may handle the task later, unless a job in the line
      * waits for that memory. */
     task->patient = is_encoded && !others_wait;
+    if (is_encoded && result == RESULT_NEXT && run->is_image && set_image_joins(run))
+        carry_to(run, STAGE_SET);
 }

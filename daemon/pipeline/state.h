@@ -30,6 +30,10 @@ struct pipeline {
     uint32_t sets_active, sets_max;
     bool has_places;       /* that were offered to the queue last */
     uint64_t made_room_ns; /* when a set that waits for its turn last went back to make room */
+    uint64_t pumped_ns;   /* when set_stage_pump last began: one look at the clock for all images */
+    bool gathers;         /* while sets begin images: these go to the workers together, with one
+                             lock and one wake-up */
+    struct list gathered; /* their worker tasks */
     uint32_t spare;      /* slots for those that a slow shard holds: queue/lease/group.h */
     struct pool *file_pool; /* input files and overlays: plain pages, half of host_bytes */
     struct overlays *overlays; /* in file_pool */

@@ -114,7 +114,7 @@ void trace_hooks_end(struct job_run *run)
     if (!run->pipeline->parts.trace)
         return;
     job->end_ns = clock_now_ns();
-    if (run->stage == STAGE_ACK)
+    if (run->stage == STAGE_ACK || run->has_joined)
         trace_job_add(job, TRACE_ACK, TRACE_OF_JOB, said_ns(job), job->end_ns);
     job->width = run->info.width;
     job->height = run->info.height;

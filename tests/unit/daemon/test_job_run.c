@@ -14,7 +14,7 @@
 #include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
-#define LEGAL_MOVES     45
+#define LEGAL_MOVES     50
 #define LEGAL_DECISIONS 16
 
 struct state {
@@ -42,11 +42,10 @@ static bool exists(struct state state)
     }
 }
 
-/* A worker may carry a job on through later stages. */
+/* A worker may carry a job on through later stages, and an image of a set to STAGE_SET. */
 static bool may_return_to_loop(struct state from, enum stage to)
 {
-    return from.owner != OWNER_ZOMBIE && from.stage <= to && is_carried_out_by_worker(to) &&
-           (to != STAGE_SET || from.stage == STAGE_SET);
+    return from.owner != OWNER_ZOMBIE && from.stage <= to && is_carried_out_by_worker(to);
 }
 
 static bool is_legal(struct state from, struct state to)
@@ -63,6 +62,8 @@ static bool is_legal(struct state from, struct state to)
                                       : to.owner == OWNER_ZOMBIE && same;
     if (from.stage == STAGE_ACK)
         return to.owner == OWNER_NONE;
+    if (from.stage == STAGE_SET && to.owner == OWNER_NONE) /* an image ends */
+        return true;
     if (to.owner == OWNER_LOOP) /* to the next stage, to the end, or back after a decline */
         return to.stage == from.stage + 1 || to.stage == STAGE_ACK ||
                (from.stage == STAGE_GPU && to.stage == STAGE_READ) ||
