@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -14,6 +15,14 @@
 /* The name of a temporary file in TEMPORARY_FOLDER is INSTANCE.JOB.FETCH.INDEX.tmp. Beside its
  * target, in the same folder, its name begins with this prefix. */
 #define BESIDE_PREFIX TEMPORARY_FOLDER "."
+
+/* Whether an errno means that a path is not allowed: a symbolic link, "..", or a file as folder. */
+bool files_is_refusal(int reason);
+/* The end of an error message: for missing permissions, the user who lacks them; else "". */
+const char *files_whose(int reason, const char *user, char text[64]);
+struct files_identity files_identity_of(const struct stat *info);
+/* The type of the filesystem (linux/magic.h); 0: unknown. */
+uint32_t files_filesystem(int fd);
 
 /* Creates a file for writing. Removes an existing one and never opens it: it may be a link by which
  * somebody wants the daemon to overwrite another file. Returns a descriptor, or -1 with errno. */
