@@ -148,7 +148,10 @@ static bool open_temporary(struct files *files, const char *output_root, struct 
     if (!take_temporary(files, output_root, &info, error))
         return false;
     files->temporary_device = info.st_dev;
-    return check_temporary(files, files->temporary, output_root, &info, error);
+    if (!check_temporary(files, files->temporary, output_root, &info, error))
+        return false;
+    files->naming = files_find_naming(files, files->temporary);
+    return true;
 }
 
 /* Whether TEMPORARY_FOLDER can be used, or created if it is missing. */
@@ -223,6 +226,7 @@ static bool take_root(struct files *files, int root, int temporary, const char *
         dup3(temporary, files->temporary, O_CLOEXEC) < 0)
         return false;
     files->temporary_device = of_temporary.st_dev;
+    files->naming = files_find_naming(files, temporary);
     files->root_is_near = of_root.st_dev == of_temporary.st_dev;
     files->same_root = is_same(root, files->input_root);
     return true;

@@ -28,6 +28,15 @@ uint32_t files_filesystem(int fd);
  * somebody wants the daemon to overwrite another file. Returns a descriptor, or -1 with errno. */
 int files_create(int folder, const char *name);
 
+/* Creates a file without a name for reading and writing, on the filesystem of the folder. Returns a
+ * descriptor, or -1 with errno. */
+int files_create_unnamed(int folder);
+/* Gives a file without a name its name; naming: not FILES_RENAMED. Returns 0, or -1 with errno:
+ * EEXIST if the name exists. */
+int files_give_name(int fd, enum files_naming naming, int folder, const char *name);
+/* Tries in TEMPORARY_FOLDER which naming the system allows. */
+enum files_naming files_find_naming(const struct files *files, int folder);
+
 /* The time and owner that a filesystem gives to a new file. They may differ from those of this
  * host: a file server has its own clock and may map users. */
 struct files_touch {

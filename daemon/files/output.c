@@ -36,12 +36,12 @@ static enum status output_error(struct files_output *output, const char *step, s
 }
 
 /* Opens the folder of an output and creates it if it is missing. Returns output_root itself, a new
- * descriptor, or -1 with errno. */
+ * descriptor, or -1 with errno. making->sync: fsync works with the descriptor. */
 static int open_parent(const struct files *files, const char *path,
                        const struct files_making *making, const char **name, struct error *error)
 {
     int folder = files_walk_to_parent(files->output_root, path, making, name, error);
-    if (folder < 0 || folder == files->output_root)
+    if (folder < 0 || folder == files->output_root || !making->sync)
         return folder;
     /* `folder` was opened with O_PATH, with which fsync does not work. */
     int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -73,7 +73,8 @@ static enum status check_created(struct files_output *output, struct error *erro
     if (fstat(output->fd, &info) != 0)
         return output_error(output, "created", error);
     output->identity = files_identity_of(&info);
-    if (S_ISREG(info.st_mode) && info.st_nlink == 1 && info.st_size == 0)
+    nlink_t names = output->is_temporary ? 1 : 0;
+    if (S_ISREG(info.st_mode) && info.st_nlink == names && info.st_size == 0)
         return STATUS_OK;
     return error_set(error, STATUS_WRITE_FAILED,
                      "the output \"%s\" cannot be created: its temporary file is not a new, empty "
@@ -101,10 +102,13 @@ enum status files_output_begin(struct files *files, struct files_output *output,
              "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
              output->temporary_folder == files->temporary ? "" : BESIDE_PREFIX, files->instance,
              job, fetch, index);
-    output->fd = files_create(output->temporary_folder, output->temporary_name);
+    output->naming = output->temporary_folder == files->temporary ? files->naming : FILES_RENAMED;
+    output->fd = output->naming == FILES_RENAMED
+                     ? files_create(output->temporary_folder, output->temporary_name)
+                     : files_create_unnamed(output->temporary_folder);
     if (output->fd < 0)
         return output_error(output, "created", error);
-    output->is_temporary = true;
+    output->is_temporary = output->naming == FILES_RENAMED;
     return check_created(output, error);
 }
 
@@ -125,11 +129,13 @@ enum status files_output_write(struct files_output *output, const uint8_t *bytes
     return STATUS_OK;
 }
 
-/* Opens the temporary file again with O_RDWR, which a writable map needs. Outputs are first opened
- * with O_WRONLY, because some file servers allow only that. */
+/* Opens the temporary file again with O_RDWR, which a writable map needs. Files with a name are
+ * first opened with O_WRONLY, because some file servers allow only that. */
 static int reopen(const struct files_output *output)
 {
     struct stat info;
+    if (output->naming != FILES_RENAMED)
+        return output->fd;
     int fd = openat(output->temporary_folder, output->temporary_name,
                     O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || (fstat(fd, &info) == 0 && info.st_dev == output->identity.device &&
@@ -157,7 +163,8 @@ uint8_t *files_output_map(struct files_output *output, size_t length)
         return NULL;
     if (ftruncate(fd, (off_t)length) == 0 && !has_huge_pages(fd))
         map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
+    if (fd != output->fd)
+        close(fd);
     return map == MAP_FAILED ? NULL : map;
 }
 
@@ -190,6 +197,8 @@ enum status files_output_finish(struct files_output *output, bool sync, struct e
 {
     if (sync && fsync(output->fd) != 0)
         return output_error(output, "synced", error);
+    if (output->naming != FILES_RENAMED)
+        return STATUS_OK; /* files_output_place needs the descriptor */
     int closed = close(output->fd);
     output->fd = -1;
     if (closed != 0) /* NFS reports a full disk on close */
@@ -226,6 +235,23 @@ static enum status ask_may_replace(struct files_output *output, int target,
     return may_replace(context, &identity, error);
 }
 
+/* Gives a file without a name its temporary name. Returns 0, or -1 with errno. */
+static int name_temporary(struct files_output *output)
+{
+    int folder = output->temporary_folder;
+    const char *name = output->temporary_name;
+    if (output->naming == FILES_RENAMED)
+        return 0;
+    int failed = files_give_name(output->fd, output->naming, folder, name);
+    if (failed != 0 && errno == EEXIST && unlinkat(folder, name, 0) == 0)
+        failed = files_give_name(output->fd, output->naming, folder, name);
+    if (failed == 0) {
+        output->naming = FILES_RENAMED;
+        output->is_temporary = true;
+    }
+    return failed;
+}
+
 /* Renames the temporary file over an existing file.
  *
  * The kernel frees the blocks of the replaced file when its last reference ends. If rename(2) has
@@ -246,8 +272,9 @@ static enum status replace_target(struct files_output *output, files_may_replace
         close(target);
         target = -1;
     }
-    if (status == STATUS_OK && renameat(output->temporary_folder, output->temporary_name,
-                                        output->folder, output->name) != 0)
+    if (status == STATUS_OK &&
+        (name_temporary(output) != 0 || renameat(output->temporary_folder, output->temporary_name,
+                                                 output->folder, output->name) != 0))
         status = output_error(output, "renamed into place", error);
     if (target >= 0 && status == STATUS_OK && filesystem == TMPFS_MAGIC)
         output->replaced = target;
@@ -256,11 +283,19 @@ static enum status replace_target(struct files_output *output, files_may_replace
     return status;
 }
 
+/* Returns 0, or -1 with errno: EEXIST if a file has this name. */
+static int place_new(const struct files_output *output)
+{
+    if (output->naming != FILES_RENAMED)
+        return files_give_name(output->fd, output->naming, output->folder, output->name);
+    return renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
+                     RENAME_NOREPLACE);
+}
+
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context, struct error *error)
 {
-    if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
-                  RENAME_NOREPLACE) != 0) {
+    if (place_new(output) != 0) {
         /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so the name may exist or not. */
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return output_error(output, "renamed into place", error);
