@@ -1,4 +1,4 @@
-/* files.c - opens the roots and the inputs, and writes outputs. */
+/* files.c - opens the roots and the inputs. */
 /* uncovered file: disk (tests/coverage/reasons.txt) */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -19,14 +17,12 @@
 #include "conf/clock.h"
 #include "daemon/files/files_impl.h"
 
-/* Whether an errno means that a path is not allowed: a symbolic link, "..", or a file as folder. */
-static bool is_refusal(int reason)
+bool files_is_refusal(int reason)
 {
     return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
 }
 
-/* The end of an error message: for missing permissions, the user who lacks them; else "". */
-static const char *whose(int reason, const char *user, char text[64])
+const char *files_whose(int reason, const char *user, char text[64])
 {
     text[0] = '\0';
     if (reason == EACCES)
@@ -132,7 +128,7 @@ static bool take_temporary(struct files *files, const char *output_root, struct 
                            struct error *error)
 {
     files->temporary = enter_temporary(files->output_root);
-    if (files->temporary < 0 && is_refusal(errno))
+    if (files->temporary < 0 && files_is_refusal(errno))
         return error_refuse(error, "option output_root is \"%s\", in which " TEMPORARY_FOLDER
                             " is a symbolic link or a file: remove it", output_root);
     if (files->temporary < 0 || fstat(files->temporary, info) != 0 ||
@@ -152,7 +148,10 @@ static bool open_temporary(struct files *files, const char *output_root, struct 
     if (!take_temporary(files, output_root, &info, error))
         return false;
     files->temporary_device = info.st_dev;
-    return check_temporary(files, files->temporary, output_root, &info, error);
+    if (!check_temporary(files, files->temporary, output_root, &info, error))
+        return false;
+    files->naming = files_find_naming(files, files->temporary);
+    return true;
 }
 
 /* Whether TEMPORARY_FOLDER can be used, or created if it is missing. */
@@ -227,6 +226,7 @@ static bool take_root(struct files *files, int root, int temporary, const char *
         dup3(temporary, files->temporary, O_CLOEXEC) < 0)
         return false;
     files->temporary_device = of_temporary.st_dev;
+    files->naming = files_find_naming(files, temporary);
     files->root_is_near = of_root.st_dev == of_temporary.st_dev;
     files->same_root = is_same(root, files->input_root);
     return true;
@@ -265,7 +265,7 @@ void files_close(struct files *files)
     }
 }
 
-static struct files_identity identity_of(const struct stat *info)
+struct files_identity files_identity_of(const struct stat *info)
 {
     return (struct files_identity){info->st_dev, info->st_ino};
 }
@@ -285,7 +285,7 @@ bool files_leads_to(int root, const char *path, const struct files_identity *fil
         return false;
     bool known = fstat(fd, &info) == 0;
     close(fd);
-    struct files_identity now = known ? identity_of(&info) : (struct files_identity){0};
+    struct files_identity now = known ? files_identity_of(&info) : (struct files_identity){0};
     return files_same(&now, file);
 }
 
@@ -306,12 +306,12 @@ static enum status input_error(const struct files *files, const char *path, stru
 {
     int reason = errno;
     char text[64];
-    if (reason != ENOENT && !is_refusal(reason) && is_special(files, path))
+    if (reason != ENOENT && !files_is_refusal(reason) && is_special(files, path))
         return error_set(error, STATUS_PATH_REFUSED, "the input \"%s\" is not a regular file",
                          path);
     if (reason == ENOENT)
         return error_set(error, STATUS_INPUT_MISSING, "the input \"%s\" does not exist", path);
-    if (is_refusal(reason))
+    if (files_is_refusal(reason))
         return error_set(error, STATUS_PATH_REFUSED, "the path \"%s\" %s", path,
                          reason == ENOTDIR ? "leads through a symbolic link or a file"
                                            : "is a symbolic link or leaves its root");
@@ -319,7 +319,7 @@ static enum status input_error(const struct files *files, const char *path, stru
         return error_set(error, STATUS_PATH_REFUSED,
                          "the input \"%s\" has a part of more than %d bytes", path, NAME_MAX);
     return error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be opened: %s%s",
-                     path, strerror(reason), whose(reason, files->user, text));
+                     path, strerror(reason), files_whose(reason, files->user, text));
 }
 
 static uint64_t nanoseconds(const struct timespec *time)
@@ -347,7 +347,7 @@ enum status files_open_input(const struct files *files, const char *path, uint64
                   size_max);
     } else {
         input->size = (uint64_t)info.st_size;
-        input->identity = identity_of(&info);
+        input->identity = files_identity_of(&info);
         input->modified_ns = nanoseconds(&info.st_mtim);
         input->changed_ns = nanoseconds(&info.st_ctim);
         return STATUS_OK;
@@ -399,7 +399,7 @@ enum status files_read_part(int fd, const char *path, uint64_t offset, uint8_t *
     return STATUS_OK;
 }
 
-static uint32_t filesystem_of(int fd)
+uint32_t files_filesystem(int fd)
 {
     struct statfs info;
     return fstatfs(fd, &info) == 0 ? (uint32_t)info.f_type : 0;
@@ -409,7 +409,7 @@ static uint32_t filesystem_of(int fd)
  * and does not know the flag. */
 int files_cache_flags(int fd)
 {
-    return filesystem_of(fd) == TMPFS_MAGIC ? 0 : RWF_NOWAIT;
+    return files_filesystem(fd) == TMPFS_MAGIC ? 0 : RWF_NOWAIT;
 }
 
 bool files_read_cached(int fd, int flags, uint8_t *bytes, uint64_t from, uint64_t to)
@@ -424,285 +424,4 @@ bool files_read_cached(int fd, int flags, uint8_t *bytes, uint64_t from, uint64_
         from += (uint64_t)got;
     }
     return true;
-}
-
-/* ---- outputs -------------------------------------------------------------------------------- */
-
-/* Sets the error for a failed step. Errors of the disk (ENOSPC, EIO) are write_failed, after which
- * the job is retried; after path_refused it is not. */
-static enum status output_error(struct files_output *output, const char *step, struct error *error)
-{
-    int reason = errno;
-    output->reason = reason;
-    char text[64];
-    if (is_refusal(reason) || reason == EISDIR)
-        return error_set(error, STATUS_PATH_REFUSED,
-                         "the path of the output \"%s\" has a component that is not a plain file "
-                         "or folder: %s", output->path, strerror(reason));
-    if (reason == ENAMETOOLONG)
-        return error_set(error, STATUS_PATH_REFUSED,
-                         "the output \"%s\" has a part of more than %d bytes", output->path,
-                         NAME_MAX);
-    return error_set(error, STATUS_WRITE_FAILED, "the output \"%s\" cannot be %s: %s%s",
-                     output->path, step, strerror(reason), whose(reason, output->user, text));
-}
-
-/* Opens the folder of an output and creates it if it is missing. Returns output_root itself, a new
- * descriptor, or -1 with errno. */
-static int open_parent(const struct files *files, const char *path,
-                       const struct files_making *making, const char **name, struct error *error)
-{
-    int folder = files_walk_to_parent(files->output_root, path, making, name, error);
-    if (folder < 0 || folder == files->output_root)
-        return folder;
-    /* `folder` was opened with O_PATH, with which fsync does not work. */
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    files_close_keep_errno(folder);
-    return fd;
-}
-
-/* Chooses TEMPORARY_FOLDER, or the target's folder if that is on another filesystem, because
- * rename(2) does not cross filesystems. false: errno is set. */
-static bool choose_temporary_folder(struct files *files, struct files_output *output)
-{
-    struct stat info;
-    output->temporary_folder = files->temporary;
-    if (!output->own_folder && files->root_is_near)
-        return true;
-    if (fstat(output->folder, &info) != 0)
-        return false;
-    if (info.st_dev != files->temporary_device) {
-        files_sweep_beside(files, output->folder, identity_of(&info));
-        output->temporary_folder = output->folder;
-    }
-    return true;
-}
-
-/* Some file servers ignore O_EXCL: check that the file is new and empty. */
-static enum status check_created(struct files_output *output, struct error *error)
-{
-    struct stat info;
-    if (fstat(output->fd, &info) != 0)
-        return output_error(output, "created", error);
-    output->identity = identity_of(&info);
-    if (S_ISREG(info.st_mode) && info.st_nlink == 1 && info.st_size == 0)
-        return STATUS_OK;
-    return error_set(error, STATUS_WRITE_FAILED,
-                     "the output \"%s\" cannot be created: its temporary file is not a new, empty "
-                     "file; does another program write to its folder?", output->path);
-}
-
-enum status files_output_begin(struct files *files, struct files_output *output, const char *path,
-                               uint64_t job, uint64_t fetch, size_t index,
-                               const struct files_making *making, struct error *error)
-{
-    static const struct files_making none;
-    struct error ended = {0};
-    *output = (struct files_output){.fd = -1, .folder = -1, .replaced = -1, .path = path,
-                                    .user = files->user};
-    output->folder = open_parent(files, path, making ? making : &none, &output->name, &ended);
-    if (ended.status != STATUS_OK) {
-        *error = ended;
-        return error->status;
-    }
-    output->own_folder = output->folder >= 0 && output->folder != files->output_root;
-    if (output->folder < 0 || !choose_temporary_folder(files, output))
-        return output_error(output, "given a folder", error);
-    snprintf(output->temporary_name, sizeof output->temporary_name,
-             "%s%s.%" PRIu64 ".%" PRIu64 ".%zu" TEMPORARY_SUFFIX,
-             output->temporary_folder == files->temporary ? "" : BESIDE_PREFIX,
-             files->instance, job, fetch, index);
-    output->fd = files_create(output->temporary_folder, output->temporary_name);
-    if (output->fd < 0)
-        return output_error(output, "created", error);
-    output->is_temporary = true;
-    return check_created(output, error);
-}
-
-enum status files_output_write(struct files_output *output, const uint8_t *bytes, size_t length,
-                               struct error *error)
-{
-    while (length > 0) {
-        ssize_t count = write(output->fd, bytes, length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count == 0) /* never for a regular file, but the loop must end */
-            errno = ENOSPC;
-        if (count <= 0)
-            return output_error(output, "written", error);
-        bytes += count;
-        length -= (size_t)count;
-    }
-    return STATUS_OK;
-}
-
-/* Opens the temporary file again with O_RDWR, which a writable map needs. Outputs are first opened
- * with O_WRONLY, because some file servers allow only that. */
-static int reopen(const struct files_output *output)
-{
-    struct stat info;
-    int fd = openat(output->temporary_folder, output->temporary_name,
-                    O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || (fstat(fd, &info) == 0 && info.st_dev == output->identity.device &&
-                   info.st_ino == output->identity.inode))
-        return fd;
-    close(fd);
-    return -1;
-}
-
-/* Whether a file in a tmpfs would get huge pages: st_blksize is the size of the largest page that
- * the tmpfs tries to allocate for a file of this length. */
-static bool has_huge_pages(int fd)
-{
-    struct stat info;
-    return fstat(fd, &info) != 0 || info.st_blksize > sysconf(_SC_PAGESIZE);
-}
-
-uint8_t *files_output_map(struct files_output *output, size_t length)
-{
-    void *map = MAP_FAILED;
-    if (filesystem_of(output->fd) != TMPFS_MAGIC || lseek(output->fd, 0, SEEK_END) != 0)
-        return NULL;
-    int fd = reopen(output);
-    if (fd < 0)
-        return NULL;
-    if (ftruncate(fd, (off_t)length) == 0 && !has_huge_pages(fd))
-        map = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    return map == MAP_FAILED ? NULL : map;
-}
-
-/* The bytes are copied by process_vm_writev to this process itself, not by memcpy: if the tmpfs
- * cannot allocate a page, or another process has shortened the file, memcpy would end this process
- * with SIGBUS, but process_vm_writev only copies fewer bytes.
- *
- * Then the pages are removed from the map, so that they do not count as memory of this process;
- * they stay in the file. It is faster if each thread removes its own pages than if munmap removes
- * all. */
-bool files_map_write(uint8_t *map, const uint8_t *bytes, uint64_t from, uint64_t to)
-{
-    size_t size = to - from;
-    const struct iovec source = {(void *)(bytes + from), size}, target = {map + from, size};
-    ssize_t copied = process_vm_writev(getpid(), &source, 1, &target, 1, 0);
-    madvise(map + from, size, MADV_DONTNEED);
-    return copied == (ssize_t)size;
-}
-
-enum status files_output_unmap(struct files_output *output, uint8_t *map, size_t length,
-                               bool written, struct error *error)
-{
-    munmap(map, length);
-    if (written && lseek(output->fd, (off_t)length, SEEK_SET) < 0)
-        return output_error(output, "written", error);
-    return STATUS_OK;
-}
-
-enum status files_output_finish(struct files_output *output, bool sync, struct error *error)
-{
-    if (sync && fsync(output->fd) != 0)
-        return output_error(output, "synced", error);
-    int closed = close(output->fd);
-    output->fd = -1;
-    if (closed != 0) /* NFS reports a full disk on close */
-        return output_error(output, "closed", error);
-    return STATUS_OK;
-}
-
-/* Whether a file may be open while another file is renamed over it. NFS would first rename an open
- * file to another name ("silly rename"), so that for a moment no file has its name. */
-static bool may_stay_open(uint32_t filesystem)
-{
-    switch (filesystem) {
-    case TMPFS_MAGIC:
-    case EXT4_SUPER_MAGIC: /* also ext2 and ext3 */
-    case XFS_SUPER_MAGIC:
-    case BTRFS_SUPER_MAGIC:
-    case OVERLAYFS_SUPER_MAGIC:
-        return true;
-    default:
-        return false;
-    }
-}
-
-#define COMPARED "compared with the file that it replaces"
-
-static enum status ask_may_replace(struct files_output *output, int target,
-                                   files_may_replace *may_replace, void *context,
-                                   struct error *error)
-{
-    struct stat info;
-    if (fstat(target, &info) != 0)
-        return output_error(output, COMPARED, error);
-    struct files_identity identity = identity_of(&info);
-    return may_replace(context, &identity, error);
-}
-
-/* Renames the temporary file over an existing file.
- *
- * The kernel frees the blocks of the replaced file when its last reference ends. If rename(2) has
- * the last reference, it frees them while it holds the locks of both folders and the lock for all
- * renames between folders of the filesystem: for 0.18 ms per 1.3 MB in a tmpfs, during which no
- * other worker can rename (tests/bench/FIGURES.md). So the replaced file is open during the rename,
- * and its close frees it without these locks. */
-static enum status replace_target(struct files_output *output, files_may_replace *may_replace,
-                                  void *context, struct error *error)
-{
-    int target = openat(output->folder, output->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (target < 0 && errno != ENOENT)
-        return output_error(output, COMPARED, error);
-    enum status status =
-        target < 0 ? STATUS_OK : ask_may_replace(output, target, may_replace, context, error);
-    uint32_t filesystem = target < 0 ? 0 : filesystem_of(target);
-    if (target >= 0 && !may_stay_open(filesystem)) {
-        close(target);
-        target = -1;
-    }
-    if (status == STATUS_OK && renameat(output->temporary_folder, output->temporary_name,
-                                        output->folder, output->name) != 0)
-        status = output_error(output, "renamed into place", error);
-    if (target >= 0 && status == STATUS_OK && filesystem == TMPFS_MAGIC)
-        output->replaced = target;
-    else if (target >= 0)
-        close(target);
-    return status;
-}
-
-enum status files_output_place(struct files_output *output, bool sync,
-                               files_may_replace *may_replace, void *context, struct error *error)
-{
-    if (renameat2(output->temporary_folder, output->temporary_name, output->folder, output->name,
-                  RENAME_NOREPLACE) != 0) {
-        /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so the name may exist or not. */
-        if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
-            return output_error(output, "renamed into place", error);
-        if (replace_target(output, may_replace, context, error) != STATUS_OK)
-            return error->status;
-    }
-    output->is_temporary = false;
-    if (sync && fsync(output->folder) != 0)
-        return output_error(output, "synced with its folder", error);
-    return STATUS_OK;
-}
-
-bool files_output_room(const struct files_output *output, uint64_t *bytes)
-{
-    struct statvfs info;
-    if (output->folder < 0 || fstatvfs(output->folder, &info) != 0 || info.f_blocks == 0)
-        return false;
-    *bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    return true;
-}
-
-void files_output_end(struct files_output *output)
-{
-    if (output->fd >= 0)
-        close(output->fd);
-    if (output->replaced >= 0)
-        close(output->replaced);
-    if (output->is_temporary)
-        unlinkat(output->temporary_folder, output->temporary_name, 0);
-    if (output->own_folder)
-        close(output->folder);
-    output->own_folder = output->is_temporary = false;
-    output->fd = output->folder = output->replaced = -1;
 }

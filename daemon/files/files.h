@@ -10,6 +10,12 @@
  * target is on another filesystem, its temporary file is in the folder of the target, because files
  * cannot be renamed across filesystems.
  *
+ * If output_root is a tmpfs, the file has no name until it is complete (O_TMPFILE). Then linkat
+ * gives it its name under the lock of one folder. A rename needs the locks of two folders and that
+ * of all renames of the filesystem, for which all workers would wait. Only a file that replaces
+ * another one gets a temporary name, for the rename. A daemon that dies leaves no file without a
+ * name.
+ *
  * Any thread may call the functions, except files_open, files_open_inputs and files_close.
  */
 #pragma once
@@ -37,10 +43,19 @@ static inline bool files_same(const struct files_identity *one, const struct fil
     return one->inode != 0 && one->inode == other->inode && one->device == other->device;
 }
 
+/* How a new output gets its name. */
+enum files_naming {
+    FILES_RENAMED,       /* it has a temporary name from its creation on, and is renamed */
+    FILES_LINKED,        /* it has no name; linkat finds it by its descriptor. Before Linux 6.10,
+                            this needs CAP_DAC_READ_SEARCH */
+    FILES_LINKED_BY_PROC /* it has no name; linkat finds it in /proc/self/fd */
+};
+
 struct files {
     int input_root, output_root; /* descriptors of the folders */
     int temporary;               /* descriptor of output_root/.gpuimgd */
     _Atomic uint64_t temporary_device; /* its filesystem: st_dev of `temporary` */
+    _Atomic enum files_naming naming;  /* of outputs on that filesystem */
     _Atomic bool root_is_near;         /* output_root is on the same filesystem as `temporary` */
     _Atomic bool same_root;            /* input_root and output_root are the same folder */
     char instance[INSTANCE_BYTES_MAX]; /* identifies this process (queue/job/instance.h) */
@@ -112,8 +127,9 @@ struct files_output {
     int fd;               /* the temporary file; -1: not open */
     int folder;           /* folder of the target; -1: not open */
     bool own_folder;      /* files_output_end must close `folder`: it is not output_root itself */
-    bool is_temporary;    /* the temporary file exists and was not renamed yet */
-    int temporary_folder; /* folder of the temporary file: files->temporary or `folder` */
+    enum files_naming naming;
+    bool is_temporary;    /* the temporary name exists: the file was not renamed yet */
+    int temporary_folder; /* folder of the temporary name: files->temporary or `folder` */
     char temporary_name[FILES_TEMPORARY_BYTES_MAX];
     const char *path;               /* of the target, for messages; borrowed */
     const char *user;               /* files->user, for messages */
@@ -134,9 +150,8 @@ struct files_making {
 };
 
 /* Creates the missing folders of `path` (mode 0755) and a temporary file (mode 0644). The numbers
- * of the job, of its fetch and of the output make the name of the temporary file unique. making
- * NULL: all zero. Call files_output_end in any case. Errors: path_refused, write_failed, those of
- * may_go_on. */
+ * of the job, of its fetch and of the output make its temporary name unique. making NULL: all zero.
+ * Call files_output_end in any case. Errors: path_refused, write_failed, those of may_go_on. */
 enum status files_output_begin(struct files *files, struct files_output *output, const char *path,
                                uint64_t job, uint64_t fetch, size_t index,
                                const struct files_making *making, struct error *error) MUST_CHECK;
@@ -159,25 +174,26 @@ bool files_map_write(uint8_t *map, const uint8_t *bytes, uint64_t from, uint64_t
  * Otherwise files_output_write begins at the start of the file; write at least `length` bytes. */
 enum status files_output_unmap(struct files_output *output, uint8_t *map, size_t length,
                                bool written, struct error *error) MUST_CHECK;
-/* Closes the temporary file when it is complete. sync: calls fsync before, which may block for as
- * long as the disk needs. */
+/* Closes the temporary file when it is complete, unless it has no name. sync: calls fsync before,
+ * which may block for as long as the disk needs. */
 enum status files_output_finish(struct files_output *output, bool sync,
                                 struct error *error) MUST_CHECK;
 /* Decides whether an output may replace the existing file `target`. Other than STATUS_OK: it may
  * not, and error has the reason. */
 typedef enum status files_may_replace(void *context, const struct files_identity *target,
                                       struct error *error);
-/* Renames the temporary file, which files_output_finish has closed, into place. If a file with this
- * name exists, may_replace decides; if that file cannot be examined, nothing is replaced. If the
- * name is a symbolic link, the link is replaced, not its target. sync: syncs the folder after that.
- * In a tmpfs, the replaced file stays open as output->replaced: its close frees its memory, which
- * takes 0.1 ms per MB, and the caller can do that later. */
+/* Gives the temporary file, which files_output_finish has ended, its name. If a file with this name
+ * exists, may_replace decides; if that file cannot be examined, nothing is replaced. If the name is
+ * a symbolic link, the link is replaced, not its target. sync: syncs the folder after that; only if
+ * files_output_begin was called with making->sync. In a tmpfs, the replaced file stays open as
+ * output->replaced: its close frees its memory, which takes 0.1 ms per MB, and the caller can do
+ * that later. */
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;
 /* Sets *bytes to the free space on the filesystem of the output's folder. false: it is unknown. */
 bool files_output_room(const struct files_output *output, uint64_t *bytes) MUST_CHECK;
-/* Closes all descriptors of the output, and removes the temporary file if it was not renamed.
+/* Closes all descriptors of the output, and removes the temporary file if it is not in its place.
  * Idempotent. */
 void files_output_end(struct files_output *output);
 

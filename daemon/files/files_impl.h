@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -15,9 +16,26 @@
  * target, in the same folder, its name begins with this prefix. */
 #define BESIDE_PREFIX TEMPORARY_FOLDER "."
 
+/* Whether an errno means that a path is not allowed: a symbolic link, "..", or a file as folder. */
+bool files_is_refusal(int reason);
+/* The end of an error message: for missing permissions, the user who lacks them; else "". */
+const char *files_whose(int reason, const char *user, char text[64]);
+struct files_identity files_identity_of(const struct stat *info);
+/* The type of the filesystem (linux/magic.h); 0: unknown. */
+uint32_t files_filesystem(int fd);
+
 /* Creates a file for writing. Removes an existing one and never opens it: it may be a link by which
  * somebody wants the daemon to overwrite another file. Returns a descriptor, or -1 with errno. */
 int files_create(int folder, const char *name);
+
+/* Creates a file without a name for reading and writing, on the filesystem of the folder. Returns a
+ * descriptor, or -1 with errno. */
+int files_create_unnamed(int folder);
+/* Gives a file without a name its name; naming: not FILES_RENAMED. Returns 0, or -1 with errno:
+ * EEXIST if the name exists. */
+int files_give_name(int fd, enum files_naming naming, int folder, const char *name);
+/* Tries in TEMPORARY_FOLDER which naming the system allows. */
+enum files_naming files_find_naming(const struct files *files, int folder);
 
 /* The time and owner that a filesystem gives to a new file. They may differ from those of this
  * host: a file server has its own clock and may map users. */
