@@ -120,16 +120,29 @@ static void check_array(const char *name, const char *numbers)
 TEST(test_list_to_files)
 {
     make_references("jpg");
-    cJSON *result = check_answer(w, "{'inputs':['c/0.jpg','c/1.jpg','c/0.jpg'],"
+    cJSON *result = check_answer(w, "{'inputs':['c/0.jpg','c/1.jpg'],"
                                     "'outputs':[{'output':'l/%%p.jpg'," OPS "},"
                                     "{'output':'l/%%n-%%%%.jpg'," OPS "}]}");
-    check_has(result, "{'images':{'count':3,'done':3,'failed':0,'copied':0,'pixels':16470},"
-                      "'outputs.0.images':3,'outputs.1.path':'l/%%n-%%%%.jpg','input':null}");
+    check_has(result, "{'images':{'count':2,'done':2,'failed':0,'copied':0,'pixels':10980},"
+                      "'outputs.0.images':2,'outputs.1.path':'l/%%n-%%%%.jpg','input':null}");
     check_done(result);
     check_file("l/c/0.jpg", "ref/0.jpg");
     check_file("l/c/1.jpg", "ref/1.jpg");
-    for (int i = 0; i < 3; i++)
-        check_file(text_of("l/00000%d-%%.jpg", i), text_of("ref/%d.jpg", i % 2));
+    for (int i = 0; i < 2; i++)
+        check_file(text_of("l/00000%d-%%.jpg", i), text_of("ref/%d.jpg", i));
+}
+
+/* The later one of two images with the same output fails. */
+TEST(test_equal_names)
+{
+    make_references("jpg");
+    cJSON *result = check_answer(w, "{'inputs':['c/0.jpg','c/1.jpg','c/0.jpg'],"
+                                    "'output':'e/%%p.jpg'," OPS "}");
+    check_has(result, "{'images.count':3,'images.done':2,'images.failed':1,"
+                      "'images.errors.0.image':2,'images.errors.0.error.code':'bad_job',"
+                      "'outputs.0.images':2}");
+    cJSON_Delete(result);
+    check_file("e/c/0.jpg", "ref/0.jpg");
 }
 
 TEST(test_list_of_keys)
