@@ -77,6 +77,7 @@ struct image_set {
     uint64_t images;                     /* that the source has given */
     uint64_t files_given;                /* pipeline->files_given when the source lacked room */
     double fraction;                     /* of the source; for the loop */
+    uint64_t stepped_ns;                 /* when the worker's last step was submitted */
 
     /* Loop only: */
     uint32_t running;             /* runs of images that have not ended */
