@@ -84,8 +84,8 @@ enum stage_result {
     MOVE(stage, WORKER, ZOMBIE, JOB_RUN_AT(stage))                                                 \
     MOVE(stage, ZOMBIE, NONE, JOB_RUN_AT(ASK))
 #define JOB_RUN_MOVES(MOVE)                                                                        \
-    /* A new lease takes a free slot. */                                                           \
-    MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK))                                                         \
+    /* A new lease takes a free slot, or an image of a set, which asks nothing. */                 \
+    MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ))                                      \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
     /* A worker can carry a job through several stages; it returns at the last one. */             \
     JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT) | JOB_RUN_AT(SET),                                \
