@@ -172,9 +172,10 @@ static void take_input(struct job_run *run, struct set_item *item)
 
 static struct job_run *take_slot(struct pipeline *pipeline)
 {
-    struct list_node *node = list_first(&pipeline->free_images);
-    if (!node)
+    struct list_node *node = pipeline->free_images.head.prev;
+    if (list_empty(&pipeline->free_images))
         return NULL;
+    /* The slot that became free last: it is still in the caches of this thread. */
     struct job_run *run = container_of(node, struct job_run, node);
     job_run_reset(run, pipeline);
     run->is_image = true;
