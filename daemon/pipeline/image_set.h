@@ -48,6 +48,16 @@ struct set_total {
     uint64_t images, bytes;
 };
 
+/* What every image takes from the job. No thread changes it after the set is opened, so workers
+ * read it, too. */
+struct set_model {
+    bool is_early;  /* the loop prepares an image, not the worker that reads it: set_image.h */
+    struct job job; /* its strings are those of the job */
+    struct op_item *ops[JOB_OUTPUTS_MAX];
+    struct job_run_bounds bounds;
+    uint32_t overlays, overlay_keys;
+};
+
 struct image_set {
     struct list_node node; /* in pipeline->sets */
     struct pipeline *pipeline;
@@ -64,6 +74,7 @@ struct image_set {
     bool is_placed;    /* they are there */
     bool is_ending;    /* the job has left: its images have been ended, or end soon */
     bool has_zombie;   /* a worker may still use the set after the job has left */
+    struct set_model model;
     struct set_source source;
     enum source_step step;  /* that the source gave last */
     struct set_pack *packs; /* one per output of the job; NULL before the set is opened */

@@ -250,6 +250,7 @@ struct job_run {
     bool alone;
     bool is_image;         /* of a set: set_image.h */
     bool is_parked;        /* an image with borrowed outputs: it keeps its reserved memory */
+    bool is_prepared;      /* an image that has taken the job: set_image_prepare */
     bool has_joined;       /* an image for which set_image_joins has released what it can */
     bool has_given;        /* which then was the memory of its input, too */
     struct image_set *set; /* of a job with many images, from READ on, and of each image */

@@ -6,6 +6,7 @@
 #include "daemon/pipeline/encoding.h"
 #include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/set_image.h"
 #include "daemon/pipeline/set_spill.h"
 #include "daemon/pipeline/state.h"
 #include "queue/job/member_name.h"
@@ -228,6 +229,7 @@ static void open_set(struct job_run *run)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a job with many images");
     else if (set_source_open(&set->source, &run->error) == STATUS_OK)
         begin_packs(run);
+    set_image_model(set, run);
     set->is_opened = run->error.status == STATUS_OK;
 }
 

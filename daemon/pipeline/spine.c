@@ -293,6 +293,8 @@ static bool leaves_lines(const struct job_run *run)
 static enum stage_result run_stage(struct job_run *run, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&run->at);
+    if (run->is_image)
+        set_image_prepare(run);
     uint64_t begin_ns = clock_now_ns();
     job_run_start_clock(run);
     if (leaves_lines(run))
