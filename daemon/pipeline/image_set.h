@@ -48,6 +48,16 @@ struct set_total {
     uint64_t images, bytes;
 };
 
+/* What every image takes from the job. No thread changes it after the set is opened, so workers
+ * read it, too. */
+struct set_model {
+    bool is_early;  /* the loop prepares an image, not the worker that reads it: set_image.h */
+    struct job job; /* its strings are those of the job */
+    struct op_item *ops[JOB_OUTPUTS_MAX];
+    struct job_run_bounds bounds;
+    uint32_t overlays, overlay_keys;
+};
+
 struct image_set {
     struct list_node node; /* in pipeline->sets */
     struct pipeline *pipeline;
@@ -64,6 +74,7 @@ struct image_set {
     bool is_placed;    /* they are there */
     bool is_ending;    /* the job has left: its images have been ended, or end soon */
     bool has_zombie;   /* a worker may still use the set after the job has left */
+    struct set_model model;
     struct set_source source;
     enum source_step step;  /* that the source gave last */
     struct set_pack *packs; /* one per output of the job; NULL before the set is opened */
@@ -77,6 +88,7 @@ struct image_set {
     uint64_t images;                     /* that the source has given */
     uint64_t files_given;                /* pipeline->files_given when the source lacked room */
     double fraction;                     /* of the source; for the loop */
+    uint64_t stepped_ns;                 /* when the worker's last step was submitted */
 
     /* Loop only: */
     uint32_t running;             /* runs of images that have not ended */

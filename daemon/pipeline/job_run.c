@@ -6,6 +6,7 @@
 
 #include "conf/clock.h"
 #include "daemon/device_codecs.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/state.h"
 
 /* ---- the state ------------------------------------------------------------------------------ */
@@ -161,6 +162,8 @@ bool job_run_is_on_device(const struct job_run *run)
 bool job_run_lacks_disk(const struct job_run *run)
 {
     bool has_file = false;
+    if (run->is_image && !run->set->model.is_early) /* no files, and a worker may prepare it now */
+        return false;
     for (size_t i = 0; i < run->job.output_count; i++)
         has_file |= run->job.outputs[i].place.path != NULL;
     return has_file && run->pipeline->disk.failed;

@@ -84,8 +84,8 @@ enum stage_result {
     MOVE(stage, WORKER, ZOMBIE, JOB_RUN_AT(stage))                                                 \
     MOVE(stage, ZOMBIE, NONE, JOB_RUN_AT(ASK))
 #define JOB_RUN_MOVES(MOVE)                                                                        \
-    /* A new lease takes a free slot. */                                                           \
-    MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK))                                                         \
+    /* A new lease takes a free slot, or an image of a set, which asks nothing. */                 \
+    MOVE(ASK, NONE, LOOP, JOB_RUN_AT(ASK) | JOB_RUN_AT(READ))                                      \
     MOVE(ASK, LOOP, LOOP, JOB_RUN_AT(READ) | JOB_RUN_AT(ACK))                                      \
     /* A worker can carry a job through several stages; it returns at the last one. */             \
     JOB_RUN_WORKED(MOVE, READ, JOB_RUN_AT(ADMIT) | JOB_RUN_AT(SET),                                \
@@ -250,6 +250,7 @@ struct job_run {
     bool alone;
     bool is_image;         /* of a set: set_image.h */
     bool is_parked;        /* an image with borrowed outputs: it keeps its reserved memory */
+    bool is_prepared;      /* an image that has taken the job: set_image_prepare */
     bool has_joined;       /* an image for which set_image_joins has released what it can */
     bool has_given;        /* which then was the memory of its input, too */
     struct image_set *set; /* of a job with many images, from READ on, and of each image */

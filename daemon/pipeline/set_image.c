@@ -47,9 +47,12 @@ static void take_times(struct job_run *run, const struct job_run *owner)
 }
 
 /* Without strings: those that an image reads belong to the set. */
-static void take_job(struct job_run *run, const struct job_run *owner)
+static void take_job(struct job_run *run)
 {
-    const struct job *from = &owner->job;
+    const struct set_model *model = &run->set->model;
+    const struct job *from = &model->job;
+    run->bounds = model->bounds;
+    run->bounds.codec.caller = &run->bounds.caller;
     memset(&run->job, 0, offsetof(struct job, outputs));
     memcpy(run->job.background, from->background, sizeof from->background);
     run->job.listed = from->listed;
@@ -59,10 +62,10 @@ static void take_job(struct job_run *run, const struct job_run *owner)
     memcpy(run->job.outputs, from->outputs, from->output_count * sizeof *from->outputs);
     memset(run->outputs, 0, from->output_count * sizeof *run->outputs);
     for (size_t i = 0; i < from->output_count; i++)
-        run->outputs[i].ops = owner->outputs[i].ops;
+        run->outputs[i].ops = model->ops[i];
     job_overlays_begin(run);
-    run->overlays.count = owner->overlays.count;
-    run->overlays.key_count = owner->overlays.key_count;
+    run->overlays.count = model->overlays;
+    run->overlays.key_count = model->overlay_keys;
 }
 
 static bool has_template(const struct job_output *output)
@@ -89,10 +92,8 @@ static void name_outputs(struct job_run *run, const char *name)
     char *texts = count > 0 ? malloc(count * (JOB_URL_BYTES_MAX + 1)) : NULL;
     for (size_t i = 0; i < run->job.output_count; i++) {
         struct job_output *output = &run->job.outputs[i];
-        if (!has_template(output)) {
-            name_part(output);
+        if (!has_template(output))
             continue;
-        }
         if (!texts) { /* uncovered: memory */
             error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the names of an image");
             return;
@@ -142,20 +143,46 @@ static void check_names(struct image_set *set, struct job_run *run)
     }
 }
 
-static void name_image(struct job_run *run, struct set_item *item)
+static void name_image(struct job_run *run, const struct job_place *place)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    struct source_image *source = &item->source;
-    if (source->place)
-        run->job.input = *source->place;
-    else
-        run->job.input.path = source->name;
-    run->image_name = source->name; /* of the run: a zombie outlives its item */
-    const char *name =
-        source->place ? member_of_place(source->place, run->bounds.ns, url) : source->name;
-    item->source.name = NULL;
-    name_outputs(run, name);
+    if (place)
+        run->job.input = *place;
+    name_outputs(run, place ? member_of_place(place, run->bounds.ns, url) : run->image_name);
     check_names(run->set, run);
+}
+
+void set_image_prepare(struct job_run *run)
+{
+    if (run->is_prepared)
+        return;
+    take_job(run);
+    run->job.input.path = run->image_name;
+    run->is_prepared = true;
+}
+
+static void prepare_early(struct job_run *run, const struct job_place *place)
+{
+    set_image_prepare(run);
+    name_image(run, place);
+    if (run->error.status == STATUS_OK)
+        planning_check_image(run);
+}
+
+void set_image_model(struct image_set *set, const struct job_run *owner)
+{
+    struct set_model *model = &set->model;
+    model->job = owner->job;
+    model->bounds = owner->bounds;
+    model->overlays = owner->overlays.count;
+    model->overlay_keys = owner->overlays.key_count;
+    model->is_early = model->overlay_keys > 0;
+    for (size_t i = 0; i < owner->job.output_count; i++) {
+        model->ops[i] = owner->outputs[i].ops;
+        model->is_early |= has_template(&owner->job.outputs[i]);
+        if (!has_template(&owner->job.outputs[i]))
+            name_part(&model->job.outputs[i]);
+    }
 }
 
 /* The bytes of a member, or where they are in the archive. */
@@ -168,13 +195,17 @@ static void take_input(struct job_run *run, struct set_item *item)
     run->input.is_lent = run->input.is_open = source->is_in_file;
     run->input.fd = run->set->source.fd;
     run->input.offset = source->is_in_file ? source->offset : 0;
+    run->image_name = source->name; /* of the run: a zombie outlives its item */
+    source->name = NULL;
+    run->error = source->error;
 }
 
 static struct job_run *take_slot(struct pipeline *pipeline)
 {
-    struct list_node *node = list_first(&pipeline->free_images);
-    if (!node)
+    struct list_node *node = pipeline->free_images.head.prev;
+    if (list_empty(&pipeline->free_images))
         return NULL;
+    /* The slot that became free last: it is still in the caches of this thread. */
     struct job_run *run = container_of(node, struct job_run, node);
     job_run_reset(run, pipeline);
     run->is_image = true;
@@ -199,15 +230,10 @@ bool set_image_begin(struct image_set *set, struct set_item *item)
     run->worker_task.rank = ranks_next(&set->pipeline->ranks, owner->worker_task.rank.priority);
     take_lease(run, owner);
     take_times(run, owner);
-    run->bounds = owner->bounds;
-    run->bounds.codec.caller = &run->bounds.caller;
-    take_job(run, owner);
     trace_hooks_begin(run);
     take_input(run, item);
-    run->error = item->source.error;
-    name_image(run, item);
-    if (run->error.status == STATUS_OK)
-        planning_check_image(run);
+    if (set->model.is_early || item->source.place || run->error.status != STATUS_OK)
+        prepare_early(run, item->source.place);
     set->pipeline->begin(run, OUTCOME_OPEN);
     return true;
 }

@@ -10,6 +10,12 @@
 struct image_set;
 struct set_item;
 
+/* On the worker that opens the set: what its images take from the job. */
+void set_image_model(struct image_set *set, const struct job_run *owner);
+/* On the worker that reads the image, before it starts the clock of timeout_s: takes the job,
+ * unless set_image_begin has. The loop does so only if it needs the job, for places that it reads,
+ * checks or compares. It would take longer, because these members are in the caches of a worker. */
+void set_image_prepare(struct job_run *run);
 /* Begins the run of the item, which is ITEM_READ. false: there is no free slot. */
 bool set_image_begin(struct image_set *set, struct set_item *item);
 /* On the worker that has encoded the image: whether it has no upload and no error, so that this

@@ -125,6 +125,7 @@ static void run_worker(struct image_set *set)
     struct job_run *owner = set->owner;
     owner->timing.left_ns = (uint64_t)(owner->job.timeout_s * NS_PER_S);
     set->files_given = set->pipeline->files_given;
+    set->stepped_ns = set->pipeline->pumped_ns;
     pipeline_resume(owner, RESULT_RUN);
 }
 

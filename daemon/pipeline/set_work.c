@@ -6,12 +6,19 @@
 #include "daemon/pipeline/encoding.h"
 #include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/set_image.h"
 #include "daemon/pipeline/set_spill.h"
 #include "daemon/pipeline/state.h"
 #include "queue/job/member_name.h"
 
 /* Images that are read before others have begun: enough for a worker's next step. */
 #define READ_AHEAD 64
+/* A worker's step for few images costs the loop as much as one for many. While images run, a step
+ * waits until so many can be read, or written, but a write waits for STEP_NS at most, because the
+ * images hold memory. */
+#define STEP_READS  (READ_AHEAD / 2)
+#define STEP_WRITES 16
+#define STEP_NS     1000000
 /* Bytes of members in one step, so that the first images begin soon. */
 #define STEP_BYTES (8 * MIB)
 
@@ -222,6 +229,7 @@ static void open_set(struct job_run *run)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a job with many images");
     else if (set_source_open(&set->source, &run->error) == STATUS_OK)
         begin_packs(run);
+    set_image_model(set, run);
     set->is_opened = run->error.status == STATUS_OK;
 }
 
@@ -233,16 +241,27 @@ static bool has_room(const struct image_set *set)
            set->files_given != set->pipeline->files_given;
 }
 
+/* All images from the next to write on that have begun are fewer than those of one step, or the
+ * last of these is done: the event for which the step waited. */
+static bool is_worth_writing(struct image_set *set)
+{
+    uint64_t last = set->packed + STEP_WRITES - 1;
+    if (last >= set->begun || set->pipeline->pumped_ns - set->stepped_ns >= STEP_NS)
+        return true;
+    return atomic_load(&image_set_item(set, last)->state) >= ITEM_DONE;
+}
+
 bool set_work_is_due(struct image_set *set)
 {
     if (!set->is_opened)
         return true;
-    if (!set_source_is_quick(&set->source) && set_work_can_read(set) && has_room(set))
+    if (!set_source_is_quick(&set->source) && set_work_can_read(set) && has_room(set) &&
+        set->read - set->begun <= STEP_READS)
         return true;
     if (!set->has_packs || set->packed == set->read)
         return false;
     enum set_item_state state = atomic_load(&image_set_item(set, set->packed)->state);
-    return state == ITEM_DONE;
+    return state == ITEM_DONE && is_worth_writing(set);
 }
 
 void set_work(struct job_run *run, struct worker_tools *tools)

@@ -89,7 +89,9 @@ static enum stage_result enter(struct job_run *run, enum stage stage)
         if (table[run->stage].leave)
             table[run->stage].leave(run);
         line_leave(run);
-        run->timing.entered_ns = clock_now_ns();
+        /* One look at the clock for all images that begin together. */
+        run->timing.entered_ns =
+            run->pipeline->gathers ? run->pipeline->pumped_ns : clock_now_ns();
         if (stage > STAGE_ADMIT)
             run->pipeline->moved_ns = run->timing.entered_ns;
         job_run_move(run, stage, OWNER_LOOP);
@@ -136,7 +138,8 @@ void spine_begin(struct job_run *run, enum outcome outcome)
 {
     if (outcome != OUTCOME_OPEN)
         job_run_decide(run, outcome);
-    spine_resume(run, enter(run, STAGE_ASK));
+    bool asks_nothing = run->is_image && run->error.status == STATUS_OK;
+    spine_resume(run, enter(run, asks_nothing ? STAGE_READ : STAGE_ASK));
 }
 
 /* ---- back from a worker --------------------------------------------------------------------- */
@@ -290,6 +293,8 @@ static bool leaves_lines(const struct job_run *run)
 static enum stage_result run_stage(struct job_run *run, struct worker_tools *tools)
 {
     enum stage stage = atomic_load(&run->at);
+    if (run->is_image)
+        set_image_prepare(run);
     uint64_t begin_ns = clock_now_ns();
     job_run_start_clock(run);
     if (leaves_lines(run))

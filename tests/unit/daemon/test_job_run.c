@@ -14,7 +14,7 @@
 #include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
-#define LEGAL_MOVES     50
+#define LEGAL_MOVES     51
 #define LEGAL_DECISIONS 16
 
 struct state {
@@ -53,8 +53,8 @@ static bool is_legal(struct state from, struct state to)
     bool same = from.stage == to.stage;
     if (!exists(from) || !exists(to))
         return false;
-    if (from.owner == OWNER_NONE) /* a new lease */
-        return to.owner == OWNER_LOOP && to.stage == STAGE_ASK;
+    if (from.owner == OWNER_NONE) /* a new lease, or an image of a set */
+        return to.owner == OWNER_LOOP && (to.stage == STAGE_ASK || to.stage == STAGE_READ);
     if (from.owner == OWNER_ZOMBIE)
         return to.owner == OWNER_NONE;
     if (from.owner != OWNER_LOOP) /* the job returns, or becomes a zombie */
