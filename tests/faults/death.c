@@ -47,14 +47,15 @@ static void kill_at(struct rig *rig)
     rig_saw_jobs(rig, "victim0");
 }
 
-/* Stops the daemon first, so that it cannot finish between the check and the kill. */
-static bool kill_while_writing(struct process *daemon, const char *out)
+/* Stops the daemon first, so that it cannot finish between the check and the kill. part: of the
+ * paths of temporary files. */
+static bool kill_while_writing(struct process *daemon, const char *part)
 {
     double deadline = process_now() + patience(20);
     while (process_now() < deadline) {
-        if (text_file_count(out, ".tmp") > 0) {
+        if (process_has_open(daemon, part)) {
             process_signal(daemon, SIGSTOP);
-            if (rig_stopped(daemon, 5) && text_file_count(out, ".tmp") > 0) {
+            if (rig_stopped(daemon, 5) && process_has_open(daemon, part)) {
                 process_kill9(daemon);
                 return true;
             }
@@ -69,9 +70,27 @@ static void kill_writing(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
     rig_push_slow(rig, "victim", 1);
-    rig_saw_if(rig, kill_while_writing(daemon, rig->world.out), "a temporary file was there");
+    rig_saw_if(rig, kill_while_writing(daemon, text_of("%s/.gpuimgd/", rig->world.out)),
+               "a temporary file was there");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_wait_jobs(rig, 20, "victim0");
+}
+
+/* In a tmpfs, a file that is not complete has no name. */
+static void kill_writing_in_memory(struct rig *rig)
+{
+    const char *out = rig->world.out;
+    if (!rig_mount(rig, out, "size=64m"))
+        return;
+    struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
+    rig_push_slow(rig, "victim", 1);
+    rig_saw_if(rig, kill_while_writing(daemon, text_of("%s/.gpuimgd/", out)),
+               "a temporary file was there");
+    rig_saw(rig, "%zu files", text_file_count(out, ""));
+    rig_start(rig, 1, NULL, LONG_LEASES, NULL);
+    rig_wait_jobs(rig, 20, "victim0");
+    rig_saw(rig, "%zu files", text_file_count(out, ""));
+    rig_saw_terminated(rig, &rig->world.daemons[1]);
 }
 
 /* A folder below output_root on another filesystem: temporary files are created next to their
@@ -87,7 +106,7 @@ static void kill_writing_elsewhere(struct rig *rig)
     world_put_slow(w);
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
     rig_push_text(rig, "victim0", job, "victim0", "a");
-    rig_saw_if(rig, kill_while_writing(daemon, other), "a temporary file was there");
+    rig_saw_if(rig, kill_while_writing(daemon, text_of("%s/.gpuimgd.", other)), "a temporary file was there");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_wait_jobs(rig, 20, "victim0");
     rig_saw(rig, "%zu temporary files", text_file_count(other, ".tmp"));
@@ -453,6 +472,8 @@ const struct fault_case death_faults[] = {
          "killed by 9; renamed; 3 done once; victim0: done, attempt 2", .with = {"enter=ack"}),
     CASE("writing", "kill -9", kill_writing,
          "a temporary file was there; victim0: done, attempt 2"),
+    CASE("writing to a tmpfs", "kill -9", kill_writing_in_memory,
+         "a temporary file was there; 0 files; victim0: done, attempt 2; 1 files; exit 0"),
     CASE("writing to another filesystem", "kill -9", kill_writing_elsewhere,
          "a temporary file was there; victim0: done, attempt 2; 0 temporary files; exit 0"),
     CASE("decoding, on another host", "kill -9, leases of 1 s", killed_on_another_host,

@@ -89,7 +89,7 @@ static void fault_on_the_device(struct rig *rig)
                        "--png=cpu", "--inflight=9", "--lease_s=600", NULL);
     rig_raise(rig, "hold");
     rig_push_slow(rig, "slow", 1);
-    RIG_WAIT_UNTIL(20, text_file_count(w->out, ".tmp") > 0);
+    RIG_WAIT_UNTIL(20, process_has_open(daemon, text_of("%s/.gpuimgd/", w->out)));
     push_held(rig, "n", 8, 9, 0.2);
     rig_raise(rig, "now");
     rig_lower(rig, "hold");

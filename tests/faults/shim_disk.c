@@ -15,7 +15,8 @@
  *     seconds=N      duration of hang; default: forever
  *     while=PATH     only while this file exists
  *
- * Any other text ends the process at its start, so that a typing mistake fails its test.
+ * Temporary files always have names, so that `match` finds them: O_TMPFILE fails. Any other text
+ * ends the process at its start, so that a typing mistake fails its test.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -173,8 +174,12 @@ int openat(int folder, const char *name, int flags, ...)
     SHIM_NEXT(int, "openat", int, const char *, int, ...);
     va_list args;
     va_start(args, flags);
-    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
     va_end(args);
+    if (flags & __O_TMPFILE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     return meant("openat", folder, name) && fails() ? -1 : next(folder, name, flags, mode);
 }
 

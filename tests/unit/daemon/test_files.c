@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -86,8 +87,39 @@ int renameat(int from_folder, const char *from, int folder, const char *to)
     return next(from_folder, from, folder, to);
 }
 
+/* What an old kernel, a filesystem or a sandbox refuses. */
+static bool refuses_unnamed; /* O_TMPFILE */
+static bool refuses_empty;   /* linkat of a descriptor */
+static bool refuses_proc;    /* linkat through /proc */
+static unsigned links;       /* calls of linkat that succeeded */
+
+int openat(int folder, const char *name, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    if (refuses_unnamed && flags & __O_TMPFILE) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, folder, name, flags, mode);
+}
+
+int linkat(int from_folder, const char *from, int folder, const char *to, int flags)
+{
+    if (flags & AT_EMPTY_PATH ? refuses_empty : refuses_proc) {
+        errno = ENOENT; /* as Linux before 6.10, and as in a chroot without /proc */
+        return -1;
+    }
+    int failed = (int)syscall(SYS_linkat, from_folder, from, folder, to, flags);
+    links += failed == 0;
+    return failed;
+}
+
 /* ---- the test's folder ----------------------------------------------------------------------- */
 
+static const char *parent = "/tmp"; /* of the folder */
 static char folder[64]; /* has the folders `in` and `out` */
 static struct files files;
 
@@ -143,7 +175,7 @@ static int setup(void **state)
 {
     struct error error = {0};
     char self[INSTANCE_BYTES_MAX], daemon[INSTANCE_BYTES_MAX];
-    strcpy(folder, "/tmp/gpuimgd-files-XXXXXX");
+    snprintf(folder, sizeof folder, "%s/gpuimgd-files-XXXXXX", parent);
     assert_non_null(mkdtemp(folder));
     make_folder("in");
     make_folder("out");
@@ -282,7 +314,9 @@ TEST(outputs_appear_whole)
 {
     struct error error = {0};
     struct files_output output;
-    enum status status = files_output_begin(&files, &output, "a/b/cat.png", 7, 1, 0, NULL, &error);
+    struct files_making making = {.sync = true};
+    enum status status =
+        files_output_begin(&files, &output, "a/b/cat.png", 7, 1, 0, &making, &error);
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(files_output_write(&output, (const uint8_t *)"meow", 4, &error), STATUS_OK);
     assert_false(exists("out/a/b/cat.png"));
@@ -606,12 +640,119 @@ TEST(leftovers_beside_targets_are_swept)
     assert_int_equal(text_file_count(at("out/sub"), ""), 2); /* `young` and the output */
 }
 
+static enum status refuse_file(void *context, const struct files_identity *target,
+                               struct error *error);
+
+/* A file without a name gets its temporary name only to replace another file. */
+TEST(only_files_that_replace_others_get_temporary_names)
+{
+    struct files_output output;
+    struct error error = {0};
+    struct files_identity asked;
+    bool unnamed = files.naming != FILES_RENAMED;
+    const uint8_t text[] = {'n', 'e', 'w'};
+    put("out/old.png", "kept");
+    assert_int_equal(files_output_begin(&files, &output, "old.png", 1, 1, 0, NULL, &error),
+                     STATUS_OK);
+    assert_int_equal(text_file_count(at("out/.gpuimgd"), ""), unnamed ? 0 : 1);
+    assert_int_equal(files_output_write(&output, text, sizeof text, &error), STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, false, refuse_file, &asked, &error),
+                     STATUS_BAD_JOB);
+    assert_int_equal(text_file_count(at("out/.gpuimgd"), ""), unnamed ? 0 : 1);
+    error = (struct error){0};
+    links = 0;
+    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error), STATUS_OK);
+    assert_int_equal(links, unnamed ? 1 : 0);
+    files_output_end(&output);
+    struct stat info = stat_of("out/old.png");
+    assert_int_equal(info.st_size, sizeof text);
+    assert_int_equal(info.st_nlink, 1);
+    assert_int_equal(info.st_ino, output.identity.inode);
+    assert_int_equal(info.st_mode & 0777, 0644);
+    assert_int_equal(rmdir(at("out/.gpuimgd")), 0); /* nothing was left in it */
+}
+
+TEST(outputs_without_a_folder_fail)
+{
+    struct files_output output;
+    struct error error = {0};
+    make_folder("out/sub");
+    assert_int_equal(files_output_begin(&files, &output, "sub/cat.png", 1, 1, 0, NULL, &error),
+                     STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+    assert_int_equal(rmdir(at("out/sub")), 0);
+    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error),
+                     STATUS_WRITE_FAILED);
+    assert_string_equal(error.text, "the output \"sub/cat.png\" cannot be renamed into place: No "
+                                    "such file or directory");
+    files_output_end(&output);
+    assert_int_equal(rmdir(at("out/.gpuimgd")), 0);
+}
+
+/* A writer that is killed leaves no file if it had no name. */
+TEST(killed_writers_leave_what_can_be_swept)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct files_output output;
+        struct error error = {0};
+        char daemon[INSTANCE_BYTES_MAX];
+        bool good =
+            instance_self(files.instance, daemon) &&
+            files_output_begin(&files, &output, "x.png", 7, 1, 0, NULL, &error) == STATUS_OK &&
+            files_output_write(&output, (const uint8_t *)"part", 4, &error) == STATUS_OK;
+        raise(good ? SIGKILL : SIGTERM);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_false(exists("out/x.png"));
+    bool unnamed = files.naming != FILES_RENAMED;
+    assert_int_equal(text_file_count(at("out/.gpuimgd"), ""), unnamed ? 0 : 1);
+    assert_int_equal(files_sweep(&files, DAY_S), unnamed ? 0 : 1);
+    assert_int_equal(text_file_count(at("out/.gpuimgd"), ""), 0);
+}
+
+static const char *write_map(struct files_output *output, size_t length)
+{
+    uint8_t *map = files_output_map(output, length);
+    struct error error = {0};
+    if (!map)
+        return "no map";
+    bool written = files_map_write(map, (const uint8_t *)"mapped", 0, length);
+    return written && files_output_unmap(output, map, length, true, &error) == STATUS_OK
+               ? "mapped"
+               : "not written";
+}
+
+/* A map needs a descriptor that can read. */
+TEST(outputs_in_a_tmpfs_can_be_mapped)
+{
+    struct files_output output;
+    struct error error = {0};
+    struct statfs info;
+    assert_int_equal(statfs(folder, &info), 0);
+    assert_int_equal(files_output_begin(&files, &output, "m.png", 1, 1, 0, NULL, &error),
+                     STATUS_OK);
+    assert_string_equal(write_map(&output, 6), info.f_type == TMPFS_MAGIC ? "mapped" : "no map");
+    if (info.f_type == TMPFS_MAGIC)
+        assert_int_equal(files_output_write(&output, (const uint8_t *)", too", 5, &error),
+                         STATUS_OK);
+    assert_int_equal(files_output_finish(&output, false, &error), STATUS_OK);
+    assert_int_equal(files_output_place(&output, false, any_file, NULL, &error), STATUS_OK);
+    files_output_end(&output);
+    assert_int_equal(stat_of("out/m.png").st_size, info.f_type == TMPFS_MAGIC ? 11 : 0);
+}
+
 /* A link with the name of a temporary file must not be written through. */
 TEST(temporary_files_are_new_files)
 {
     struct error error = {0};
     const char *name = at(text_of("out/.gpuimgd/%s.7.1.0.tmp", files.instance));
     put("victim", "kept");
+    put("out/hard.png", "replaced");
+    put("out/soft.png", "replaced");
     assert_int_equal(link(at("victim"), name), 0);
     write_output("hard.png");
     assert_int_equal(symlink(at("victim"), name), 0);
@@ -675,10 +816,55 @@ static int lose_openat2(void **state)
     return lost && syscall(SYS_openat2, AT_FDCWD, ".", NULL, 0) == -1 && errno == ENOSYS ? 0 : -1;
 }
 
+/* Outputs in a tmpfs, as far as the system has one and allows the calls. */
+static const struct variant {
+    const char *name;
+    bool refuses_unnamed, refuses_empty, refuses_proc;
+    enum files_naming naming;
+} variants[] =
+    {
+        {"files in a tmpfs, linked", .refuses_proc = true, .naming = FILES_LINKED},
+        {"files in a tmpfs, linked through /proc", .refuses_empty = true,
+         .naming = FILES_LINKED_BY_PROC},
+        {"files in a tmpfs without links", .refuses_empty = true, .refuses_proc = true,
+         .naming = FILES_RENAMED},
+        {"files in a tmpfs without O_TMPFILE", .refuses_unnamed = true, .naming = FILES_RENAMED},
+},
+  *variant;
+
+/* false: this system has no tmpfs, or no such link. */
+static bool begin_variant(void)
+{
+    parent = "/dev/shm";
+    refuses_unnamed = variant->refuses_unnamed;
+    refuses_empty = variant->refuses_empty;
+    refuses_proc = variant->refuses_proc;
+    setup(NULL);
+    enum files_naming naming = files.naming;
+    teardown(NULL);
+    if (naming == FILES_RENAMED && variant->naming != FILES_RENAMED)
+        print_message("skipped: %s: the system refuses this\n", variant->name);
+    return naming != FILES_RENAMED || variant->naming == FILES_RENAMED;
+}
+
+TEST(the_naming_is_what_the_system_allows)
+{
+    if (variant)
+        assert_int_equal(files.naming, variant->naming);
+    assert_int_equal(text_file_count(at("out/.gpuimgd"), ""), 0); /* the try has left nothing */
+}
+
 int main(void)
 {
     int failed = run_all(.name = "files", .each_setup = setup, .each_teardown = teardown);
     /* Without openat2, as under the unit, paths are walked. */
-    return failed + run_all(.name = "files without openat2", .setup = lose_openat2,
-                            .each_setup = setup, .each_teardown = teardown);
+    failed += run_all(.name = "files without openat2", .setup = lose_openat2, .each_setup = setup,
+                      .each_teardown = teardown);
+    for (size_t i = 0; i < COUNT_OF(variants); i++) {
+        variant = &variants[i];
+        if (begin_variant())
+            failed +=
+                run_all(.name = variant->name, .each_setup = setup, .each_teardown = teardown);
+    }
+    return failed;
 }
