@@ -362,6 +362,9 @@ bench-sets: commands = tests/bench/sets.py --build $(O) --folder "$(FOLDER)" --j
 ## bench-small: compare the daemon on images of 64 to 512 pixels per side with its codecs and the queue alone
 bench-small: programs = all $(bench)
 bench-small: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)
+## bench-outputs: compare ways to write small files that appear whole: BENCH="--folder /dev/shm --threads 16"
+bench-outputs: programs = $(bench)
+bench-outputs: commands = $(bench) $(BENCH)
 ## bench-queue: measure the queue without image work: 1 and 4 daemons on one Redis
 bench-queue: programs = all $(bench)
 bench-queue: commands = $(bench) --daemon $(O)/gpuimgd $(BENCH)

@@ -174,9 +174,9 @@ int openat(int folder, const char *name, int flags, ...)
     SHIM_NEXT(int, "openat", int, const char *, int, ...);
     va_list args;
     va_start(args, flags);
-    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
+    mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
     va_end(args);
-    if (flags & __O_TMPFILE) {
+    if ((flags & O_TMPFILE) == O_TMPFILE) {
         errno = EOPNOTSUPP;
         return -1;
     }

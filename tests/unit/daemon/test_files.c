@@ -97,9 +97,9 @@ int openat(int folder, const char *name, int flags, ...)
 {
     va_list args;
     va_start(args, flags);
-    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
+    mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;
     va_end(args);
-    if (refuses_unnamed && flags & __O_TMPFILE) {
+    if (refuses_unnamed && (flags & O_TMPFILE) == O_TMPFILE) {
         errno = EOPNOTSUPP;
         return -1;
     }

@@ -452,10 +452,11 @@ TEST(pieces_that_cannot_be_copied)
     }
 }
 
-/* A store to the map would end the process. */
+/* A store to the map would end the process. Only a file with a name can be cut off by others. */
 TEST(a_file_that_another_process_cuts_off)
 {
     files_begin(7);
+    files.naming = FILES_RENAMED;
     char path[128];
     snprintf(path, sizeof path, "%s/.gpuimgd/host:1:1.1.1.0.tmp", folder);
     bench.cuts = path;
