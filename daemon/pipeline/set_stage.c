@@ -333,5 +333,6 @@ enum stage_result set_stage_run(struct job_run *run, struct worker_tools *tools)
     set_work(run, tools);
     if (run->error.status != STATUS_OK || run->set->is_placed)
         return RESULT_NEXT;
+    run->worker_task.yields = true;
     return RESULT_WAIT;
 }
