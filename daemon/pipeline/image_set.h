@@ -111,6 +111,12 @@ static inline struct set_item *image_set_item(struct image_set *set, uint64_t po
     return &set->items[position % SET_WINDOW];
 }
 
+/* What was written before is seen by the thread that reads the state. */
+static inline void set_item_mark(struct set_item *item, enum set_item_state state)
+{
+    atomic_store_explicit(&item->state, state, memory_order_release);
+}
+
 /* A set for the job, with one reference. On a worker. NULL: no memory. */
 struct image_set *image_set_create(struct job_run *run);
 /* Loop only. The last one frees the set. */

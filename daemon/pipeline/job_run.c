@@ -40,6 +40,14 @@ static struct list *list_of(struct job_run *run, enum stage stage, enum owner ow
     return owner == OWNER_ZOMBIE ? &pipeline->zombies : &pipeline->stages[stage];
 }
 
+/* Only the loop writes it, so this needs no locked instruction, which would wait for all writes
+ * before it. Nor does the store of `at` below: the lock of the workers orders it. */
+static void count_inflight(struct pipeline *pipeline, int more)
+{
+    uint32_t now = atomic_load_explicit(&pipeline->inflight, memory_order_relaxed);
+    atomic_store_explicit(&pipeline->inflight, now + (uint32_t)more, memory_order_release);
+}
+
 void job_run_move(struct job_run *run, enum stage stage, enum owner owner)
 {
     assert(job_run_may_move(run->stage, run->owner, stage, owner));
@@ -48,11 +56,10 @@ void job_run_move(struct job_run *run, enum stage stage, enum owner owner)
     if (from != to) {
         list_remove(from, &run->node);
         rank_push(to, &run->node, JOB_RUN_RANK);
-        atomic_fetch_add(&run->pipeline->inflight,
-                         (run->owner == OWNER_NONE) - (owner == OWNER_NONE));
+        count_inflight(run->pipeline, (run->owner == OWNER_NONE) - (owner == OWNER_NONE));
     }
     if (run->stage != stage)
-        atomic_store(&run->at, stage);
+        atomic_store_explicit(&run->at, stage, memory_order_release);
     run->stage = stage;
     run->owner = owner;
 }

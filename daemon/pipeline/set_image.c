@@ -38,7 +38,7 @@ static void take_lease(struct job_run *run, const struct job_run *owner)
 static void take_times(struct job_run *run, const struct job_run *owner)
 {
     run->timing.fetched_ns = run->pipeline->pumped_ns;
-    run->timing.deadline_ns = CLOCK_STANDS;
+    atomic_store_explicit(&run->timing.deadline_ns, CLOCK_STANDS, memory_order_relaxed);
     run->timing.left_ns = (uint64_t)(owner->job.timeout_s * NS_PER_S);
     run->timing.waits_until_ns = UINT64_MAX; /* the job may wait, not an image of it */
     run->timing.queue_ms = -1;
@@ -222,7 +222,7 @@ bool set_image_begin(struct image_set *set, struct set_item *item)
     run->item = item;
     run->image = item->image;
     item->run = run;
-    item->state = ITEM_RUNS;
+    set_item_mark(item, ITEM_RUNS);
     set->references++;
     set->running++;
     run->worker_task.run = owner->worker_task.run;
@@ -296,7 +296,7 @@ static void leave_set(struct job_run *run, enum set_item_state state)
 {
     struct image_set *set = run->set;
     run->item->run = NULL;
-    run->item->state = state;
+    set_item_mark(run->item, state);
     set->running--;
     pipeline_wake(run->pipeline);
 }

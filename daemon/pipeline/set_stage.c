@@ -36,7 +36,7 @@ static void end_packed(struct image_set *set, struct set_item *item)
     struct job_run *run = item->run;
     if (!run) {
         set->copied++;
-        atomic_store(&item->state, ITEM_ENDED);
+        set_item_mark(item, ITEM_ENDED);
         return;
     }
     if (item->source.error.status != STATUS_OK)
@@ -55,7 +55,7 @@ static void retire(struct image_set *set)
             return;
         image_set_take_values(set, item);
         image_set_clear_item(set, item);
-        atomic_store(&item->state, ITEM_FREE);
+        set_item_mark(item, ITEM_FREE);
         /* No worker has passed an image that failed. */
         if (set->packed <= set->first)
             set->packed = set->first + 1;
@@ -191,7 +191,7 @@ void set_stage_pump(struct pipeline *pipeline)
 bool set_stage_waits(struct job_run *run)
 {
     if (run->set->has_packs)
-        atomic_store(&run->item->state, ITEM_DONE);
+        set_item_mark(run->item, ITEM_DONE);
     return run->set->has_packs;
 }
 
@@ -333,5 +333,6 @@ enum stage_result set_stage_run(struct job_run *run, struct worker_tools *tools)
     set_work(run, tools);
     if (run->error.status != STATUS_OK || run->set->is_placed)
         return RESULT_NEXT;
+    run->worker_task.yields = true;
     return RESULT_WAIT;
 }

@@ -41,7 +41,7 @@ void set_work_read_one(struct image_set *set, struct error *error)
     item->is_copy = set->step == SOURCE_COPY;
     item->image = set->images;
     set->images += !item->is_copy;
-    atomic_store(&item->state, item->is_copy ? ITEM_DONE : ITEM_READ);
+    set_item_mark(item, item->is_copy ? ITEM_DONE : ITEM_READ);
     set->read++;
 }
 
@@ -123,7 +123,7 @@ static void pack_images(struct job_run *run)
         if (run->error.status != STATUS_OK || !job_run_is_open(run))
             return;
         set_spill_release(set, item);
-        atomic_store(&item->state, ITEM_PACKED);
+        set_item_mark(item, ITEM_PACKED);
     }
 }
 

@@ -105,11 +105,22 @@ static bool take_over_notifying(struct workers *workers)
     return must;
 }
 
+/* Call with the lock held. The tasks that no worker has begun. To compare with count_ready, which
+ * still includes threads that were woken for these tasks and do not run yet. */
+static size_t count_waiting(const struct workers *workers)
+{
+    size_t waiting = 0;
+    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
+        waiting += workers->waiting[priority].length;
+    return waiting;
+}
+
 /* Call with the lock held. Whether the task may wait for the timer, so that nobody wakes the loop.
  */
 static bool can_wait(const struct workers *workers, const struct worker_task *task)
 {
-    return task->patient && workers->timer_runs && workers->finished.length < PATIENT_MAX;
+    return workers->timer_runs && workers->finished.length < PATIENT_MAX &&
+           (task->patient || (task->yields && count_waiting(workers) >= PATIENT_MAX));
 }
 
 /* Call with the lock held. true: the caller must signal `wanted`. One thread is woken at a time,
@@ -281,16 +292,6 @@ static bool start_thread(struct workers *workers)
     return ok;
 }
 
-/* Call with the lock held. The tasks that no worker has begun. To compare with count_ready, which
- * still includes threads that were woken for these tasks and do not run yet. */
-static size_t count_waiting(const struct workers *workers)
-{
-    size_t waiting = 0;
-    for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
-        waiting += workers->waiting[priority].length;
-    return waiting;
-}
-
 uint32_t workers_spare(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
@@ -418,7 +419,7 @@ static void push_task(struct workers *workers, struct worker_task *task)
 {
     assert(task->priority < WORKERS_PRIORITIES);
     task->worker = NULL;
-    task->patient = false;
+    task->patient = task->yields = false;
     task->waiting = true;
     if (task->rank.at == 0)
         task->rank = ranks_next(&workers->ranks, 0);

@@ -48,6 +48,8 @@ struct worker_task {
     void (*run)(struct worker_task *task, struct worker_tools *); /* on a worker */
     void (*done)(struct worker_task *task);                       /* on the loop */
     bool patient; /* `run` sets it if `done` may be called up to 2 ms later */
+    bool yields;  /* the same, but only while many other tasks wait: then the workers do not lack
+                     the tasks that `done` would submit */
     bool waiting; /* this and the next member: only for workers.c */
     struct worker *worker;
 };
