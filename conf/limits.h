@@ -318,7 +318,8 @@
  * the input, while this is the header of an overlay; its write buffer; 8 MiB for a plan under
  * construction, an encoder, and a piece of a mapped output.
  * Job: a slot with struct job_run, plan and profile (asserted in daemon/pipeline/pipeline.c), later
- * its result, without texts. And as many slots for images of jobs with many images. */
+ * its result, without texts. And IMAGES_PER_JOB slots for images of jobs with many images: these
+ * wait for each other, so a device needs more of them than of single jobs. */
 #define HEAP_BASE_BYTES (164 * MIB)
 /* Of each shard, if there are several: its part of the replies to FETCH, which together bring at
  * most as many jobs as JOB_TEXTS_BYTES allow; its connections; its part of snapshots. With several
@@ -327,7 +328,8 @@
 #define HEAP_SHARD_BYTES  (4 * MIB)
 #define HEAP_WORKER_BYTES (36 * MIB)
 #define HEAP_SLOT_BYTES   (40 * KIB)
-#define HEAP_JOB_BYTES    (2 * HEAP_SLOT_BYTES)
+#define IMAGES_PER_JOB    2
+#define HEAP_JOB_BYTES    ((1 + IMAGES_PER_JOB) * HEAP_SLOT_BYTES)
 /* A job with many images, of which each worker has at most one: the reader of an archive and the
  * directory of a zip, a writer for each output, the ring of its images, and the parts of its
  * result; or the names of a folder. */

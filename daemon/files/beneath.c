@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "daemon/files/files_impl.h"
@@ -92,4 +93,10 @@ int files_open_beneath(int root, const char *path, int flags)
     if (folder != root)
         files_close_keep_errno(folder);
     return fd;
+}
+
+uint32_t files_filesystem(int fd)
+{
+    struct statfs info;
+    return fstatfs(fd, &info) == 0 ? (uint32_t)info.f_type : 0;
 }

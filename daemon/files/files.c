@@ -399,12 +399,6 @@ enum status files_read_part(int fd, const char *path, uint64_t offset, uint8_t *
     return STATUS_OK;
 }
 
-uint32_t files_filesystem(int fd)
-{
-    struct statfs info;
-    return fstatfs(fd, &info) == 0 ? (uint32_t)info.f_type : 0;
-}
-
 /* Other filesystems need RWF_NOWAIT to read only from the page cache. A tmpfs is always in memory,
  * and does not know the flag. */
 int files_cache_flags(int fd)

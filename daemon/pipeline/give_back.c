@@ -14,6 +14,8 @@ static void give_back(struct pipeline *pipeline, enum stage last, bool files, bo
         each_run_back (run, &pipeline->stages[stage]) {
             if ((files && !job_run_lacks_disk(run)) || atomic_load(&run->at) > last)
                 continue;
+            if (run->is_image && run->stage == STAGE_SET) /* a worker may be writing it */
+                continue;
             if (stage_withdraw(run))
                 pipeline_resume(run, RESULT_RETURN);
             else if (force)

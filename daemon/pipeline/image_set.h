@@ -13,7 +13,7 @@
  *   any  -> ENDED    it has ended, with its outputs or with an error   loop
  *
  * The owner of the job's run owns the set: a worker, or the loop. But while a worker runs the job,
- * the loop still ends images, so `state` is atomic, and the loop uses only items that it has begun.
+ * the loop still begins and ends images, so `state` and the ends of the ring are atomic.
  *
  * A set outlives its job while an image still uses it, such as a zombie.
  */
@@ -83,8 +83,9 @@ struct image_set {
     uint64_t spill_bytes;
 
     struct set_item *items;              /* SET_WINDOW; NULL before the set is opened */
-    uint64_t first, packed, begun, read; /* the ring: the oldest item that is not free, the next to
-                                            pack, the next to begin, the next to fill */
+    /* The ring: the oldest item that is not free, and the next one to begin (the loop writes them);
+     * the next one to fill (the thread of the source), and to pack (the owner of the set). */
+    _Atomic uint64_t first, begun, read, packed;
     uint64_t images;                     /* that the source has given */
     uint64_t files_given;                /* pipeline->files_given when the source lacked room */
     double fraction;                     /* of the source; for the loop */

@@ -258,7 +258,9 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     uint64_t spare = options->shards > 1 ? options->inflight : 0;
     uint64_t slots = options->inflight + parts->ahead_max + spare;
     struct pipeline *pipeline = calloc(1, sizeof *pipeline);
-    struct job_run *runs = calloc(slots, sizeof *runs), *images = calloc(slots, sizeof *images);
+    uint64_t image_slots = IMAGES_PER_JOB * slots;
+    struct job_run *runs = calloc(slots, sizeof *runs);
+    struct job_run *images = calloc(image_slots, sizeof *images);
     struct pool *file_pool =
         pool_create("files", options->host_bytes / HOST_FILES_PART + HOST_FILES_SPARE,
                     POOL_SEGMENT_BYTES, &pool_backend_pages);
@@ -278,7 +280,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->begin = spine_begin;
     pipeline->runs = runs;
     pipeline->images = images;
-    pipeline->image_slots = slots;
+    pipeline->image_slots = image_slots;
     pipeline->sets_max = options->workers < SETS_MAX ? (uint32_t)options->workers : SETS_MAX;
     pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;
@@ -294,10 +296,10 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     list_init(&pipeline->zombies);
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         list_init(&pipeline->stages[stage]);
-    for (uint64_t i = 0; i < slots; i++) {
+    for (uint64_t i = 0; i < slots; i++)
         list_push(&pipeline->free, &runs[i].node);
+    for (uint64_t i = 0; i < image_slots; i++)
         list_push(&pipeline->free_images, &images[i].node);
-    }
     uv_timer_init(parts->loop, &pipeline->tick);
     pipeline->tick.data = pipeline;
     uv_timer_start(&pipeline->tick, deadline_on_tick, TICK_MS, TICK_MS);

@@ -56,9 +56,6 @@ static void retire(struct image_set *set)
         image_set_take_values(set, item);
         image_set_clear_item(set, item);
         set_item_mark(item, ITEM_FREE);
-        /* No worker has passed an image that failed. */
-        if (set->packed <= set->first)
-            set->packed = set->first + 1;
     }
 }
 
@@ -129,13 +126,20 @@ static void run_worker(struct image_set *set)
     pipeline_resume(owner, RESULT_RUN);
 }
 
-static void move_on(struct image_set *set)
+/* Ends and begins images, also while a worker writes or reads others. */
+static void turn_ring(struct image_set *set)
 {
     if (set_source_is_quick(&set->source))
         set->fraction = set_source_fraction(&set->source);
     retire(set);
     begin_images(set);
     retire(set); /* those that failed at once */
+}
+
+static void move_on(struct image_set *set)
+{
+    if (set->packed < set->first) /* no worker has passed images that failed */
+        set->packed = set->first;
     enum stage_result result = judge(set);
     if (result == RESULT_RUN ||
         (result == RESULT_WAIT && (set->must_spill || set_work_is_due(set))))
@@ -144,12 +148,14 @@ static void move_on(struct image_set *set)
         pipeline_resume(set->owner, result);
 }
 
-/* The job has left: ends the images that no worker runs. The others end when it returns them. */
+/* The job has left: ends the images that no worker runs. The others end when it returns them. While
+ * a worker still runs the job, it may be writing images that are done. */
 static void end_images(struct image_set *set)
 {
     for (uint64_t i = set->first; i < set->begun; i++) {
         struct job_run *run = image_set_item(set, i)->run;
-        if (run && stage_withdraw(run))
+        bool is_written = set->has_zombie && run && run->stage == STAGE_SET;
+        if (run && !is_written && stage_withdraw(run))
             pipeline_resume(run, RESULT_END);
     }
 }
@@ -164,7 +170,10 @@ void set_stage_pump(struct pipeline *pipeline)
     pipeline->gathers = true;
     list_each_safe (node, after, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
-        if (!set->owner || !set->is_active || set->owner->owner != OWNER_LOOP)
+        if (!set->owner || !set->is_active)
+            continue;
+        turn_ring(set);
+        if (set->owner->owner != OWNER_LOOP)
             continue;
         set->must_spill = is_stuck && set_spill_helps(set);
         move_on(set);
@@ -174,12 +183,12 @@ void set_stage_pump(struct pipeline *pipeline)
         workers_submit_all(pipeline->parts.workers, &pipeline->gathered);
     list_each_safe (node, after, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
-        if (set->owner || set->has_zombie)
+        if (set->owner)
             continue;
         if (!set->is_ending)
             end_images(set);
-        set->is_ending = true;
-        if (set->running == 0) {
+        set->is_ending = !set->has_zombie;
+        if (set->running == 0 && !set->has_zombie) {
             list_remove(&pipeline->sets, &set->node);
             image_set_unref(set);
         }

@@ -12,23 +12,30 @@
 #include "queue/job/member_name.h"
 
 /* Images that are read before others have begun: enough for a worker's next step. */
-#define READ_AHEAD 64
+#define READ_AHEAD 128
 /* A worker's step for few images costs the loop as much as one for many. While images run, a step
  * waits until so many can be read, or written, but a write waits for STEP_NS at most, because the
  * images hold memory. */
 #define STEP_READS  (READ_AHEAD / 2)
 #define STEP_WRITES 16
 #define STEP_NS     1000000
-/* Bytes of members in one step, so that the first images begin soon. */
-#define STEP_BYTES (8 * MIB)
+/* Bytes that are read or written in one step: a millisecond or two. The loop then begins other
+ * images. */
+#define STEP_BYTES (4 * MIB)
 
 /* ---- reading -------------------------------------------------------------------------------- */
+
+/* The oldest item that must not be filled again: a worker may still pass it. */
+static uint64_t oldest(const struct image_set *set)
+{
+    uint64_t first = set->first, packed = set->packed;
+    return set->has_packs && packed < first ? packed : first;
+}
 
 bool set_work_can_read(const struct image_set *set)
 {
     return set->step != SOURCE_END && set->step != SOURCE_FAILED &&
-           set->error.status == STATUS_OK && set->read - set->first < SET_WINDOW &&
-           set->read - set->begun < READ_AHEAD;
+           set->read - oldest(set) < SET_WINDOW && set->read - set->begun < READ_AHEAD;
 }
 
 void set_work_read_one(struct image_set *set, struct error *error)
@@ -108,11 +115,22 @@ static void pack_item(struct job_run *run, struct set_item *item)
     set_spill_unmap(run->set, item, spilled);
 }
 
-/* Writes the images that are done, up to the first that is not. */
+static size_t packed_bytes(const struct set_item *item)
+{
+    size_t bytes = item->is_copy ? item->source.bytes : 0;
+    for (size_t i = 0; !item->is_copy && i < item->run->job.output_count; i++)
+        bytes += item->run->outputs[i].value.bytes;
+    return bytes;
+}
+
+/* Writes the images that are done, up to the first that is not, or until the step ends. */
 static void pack_images(struct job_run *run)
 {
     struct image_set *set = run->set;
-    for (; set->packed < set->read; set->packed++) {
+    size_t bytes = 0;
+    for (; set->packed < set->read && bytes < STEP_BYTES; set->packed++) {
+        if (set->packed < set->first)
+            continue; /* it has failed */
         struct set_item *item = image_set_item(set, set->packed);
         enum set_item_state state = atomic_load(&item->state);
         if (state == ITEM_ENDED)
@@ -122,6 +140,7 @@ static void pack_images(struct job_run *run)
         pack_item(run, item);
         if (run->error.status != STATUS_OK || !job_run_is_open(run))
             return;
+        bytes += packed_bytes(item);
         set_spill_release(set, item);
         set_item_mark(item, ITEM_PACKED);
     }

@@ -23,7 +23,7 @@ struct pipeline {
     void (*resume)(struct job_run *run, enum stage_result result); /* spine_resume */
     void (*begin)(struct job_run *run, enum outcome outcome);      /* spine_begin */
     struct group *group; /* NULL before the start and after the end */
-    struct job_run *images; /* slots of images of sets: as many as `runs` */
+    struct job_run *images; /* slots of images of sets: IMAGES_PER_JOB for each of `runs` */
     size_t image_slots;
     struct list free_images;
     struct list sets; /* of struct image_set, from STAGE_SET until their images have ended */

@@ -61,7 +61,7 @@ TENSOR = {"type": "f16", "layout": "chw", "channels": "rgb", "normalize": {
 LIST, SMALL_SHARD, SHARD = 256, 10000, 1000
 QUICK_SMALL_SHARD, QUICK_SHARD = 500, 100
 NPY_BYTES = 128 + 3 * 224 * 224 * 2
-FILES = 8192          # names of outputs, overwritten in turn
+FILES = 1 << 22       # names of outputs: more than a turn has images
 STALL_S = 60          # a turn without a new result for so long has failed
 TURNS_MAX = 12        # until one takes long enough
 
@@ -194,6 +194,7 @@ class Runner:
         """Runs `count` jobs. Returns images per second and cores in use."""
         jobs = [json.dumps({"id": f"job-{number}", **work.job(number)}) for number in range(count)]
         self.daemons.pause()
+        subprocess.run(["rm", "-rf", os.path.join(self.out, work.stem)], check=True)
         self.daemons.push(jobs)
         self.daemons.stats()
         before, client = self.daemons.cpu_us(), time.process_time()

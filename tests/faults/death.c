@@ -106,7 +106,8 @@ static void kill_writing_elsewhere(struct rig *rig)
     world_put_slow(w);
     struct process *daemon = rig_start(rig, 0, NULL, LONG_LEASES, NULL);
     rig_push_text(rig, "victim0", job, "victim0", "a");
-    rig_saw_if(rig, kill_while_writing(daemon, text_of("%s/.gpuimgd.", other)), "a temporary file was there");
+    bool is_there = kill_while_writing(daemon, text_of("%s/.gpuimgd.", other));
+    rig_saw_if(rig, is_there, "a temporary file was there");
     rig_start(rig, 1, NULL, LONG_LEASES, NULL);
     rig_wait_jobs(rig, 20, "victim0");
     rig_saw(rig, "%zu temporary files", text_file_count(other, ".tmp"));

@@ -101,13 +101,13 @@ TEST(the_bound_is_the_formula_of_the_readme)
         assert_true(options_set(&options, values[i][0], values[i][1], &error));
     uint64_t cpu = 1024 + 512 + 164 + 3 * WORKER_BYTES / MIB + 2 * 64 + 32 + 64 + 4 / 4;
     assert_int_equal(resolve(&options, &(struct options_host){.memory_bytes = GIB, .cpus = 9}),
-                     cpu * MIB + 100 * 80 * KIB);
+                     cpu * MIB + 100 * 120 * KIB);
     struct options_host gpus = {.memory_bytes = GIB, .devices = 2, .slots = 16, .ahead = 50};
     assert_int_equal(resolve(&options, &gpus),
-                     (cpu + 1024 + 16 * 4 + 2 * 7) * MIB + 150 * 80 * KIB);
+                     (cpu + 1024 + 16 * 4 + 2 * 7) * MIB + 150 * 120 * KIB);
     assert_true(options_set(&options, "shards", "4", &error));
     assert_int_equal(resolve(&options, &(struct options_host){.memory_bytes = GIB, .cpus = 9}),
-                     (cpu + 4 * 4) * MIB + 2 * 100 * 80 * KIB);
+                     (cpu + 4 * 4) * MIB + 2 * 100 * 120 * KIB);
     options_clear(&options);
 }
 
@@ -115,7 +115,7 @@ TEST(the_bound_is_the_formula_of_the_readme)
 TEST(auto_stays_below_the_memory)
 {
     static const uint64_t cpus[] = {1, 2, 7, 8, 64, 192, 4096};
-    for (uint64_t memory = 652 * MIB; memory <= 512 * GIB; memory += memory / 32) {
+    for (uint64_t memory = 680 * MIB; memory <= 512 * GIB; memory += memory / 32) {
         for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
             for (uint32_t devices = 0; devices <= (memory > 4 * GIB ? 8 : 0); devices += 4) {
                 struct options options = fresh();
