@@ -141,7 +141,7 @@ TEST(auto_takes_fewer_workers_than_cpus_if_memory_is_short)
     assert_int_equal(options.workers, 484 * MIB / WORKER_BYTES); /* without that of 128 jobs */
     options_clear(&options);
     options = fresh(); /* one GPU: the bound of the manual */
-    host = (struct options_host){.memory_bytes = 2 * GIB, .cpus = 64, .devices = 1,
+    host = (struct options_host){.memory_bytes = 2 * GIB + 64 * MIB, .cpus = 64, .devices = 1,
                                  .slots = 8, .ahead = 128 + 256};
     assert_true(resolve(&options, &host) <= host.memory_bytes);
     options_clear(&options);
