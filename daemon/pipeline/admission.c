@@ -38,6 +38,14 @@ bool admission_is_short(struct admission *admission)
     return is_short;
 }
 
+bool admission_is_idle(struct admission *admission)
+{
+    pthread_mutex_lock(&admission->lock);
+    bool is_idle = admission->holders == 0;
+    pthread_mutex_unlock(&admission->lock);
+    return is_idle;
+}
+
 bool admission_is_stuck(struct admission *admission)
 {
     pthread_mutex_lock(&admission->lock);
@@ -361,8 +369,9 @@ bool admission_release(struct job_run *run)
 void admission_end_result(struct job_run *run, size_t bytes)
 {
     struct admission *admission = lock(run);
-    size_t held = run->reserved.lane_bytes;
+    size_t held = run->reserved.lane_bytes, results = run->reserved.results_bytes;
     keep(admission, run, held > bytes ? held - bytes : 0);
+    run->reserved.results_bytes = results > bytes ? results - bytes : 0;
     pthread_mutex_unlock(&admission->lock);
 }
 

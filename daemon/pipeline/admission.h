@@ -67,6 +67,8 @@ bool admission_try(struct job_run *run);
  * false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
 
+/* Whether no job holds memory but results, and images that wait for their tar or array. */
+bool admission_is_idle(struct admission *admission);
 /* Whether the line waits for memory that no job will release: all of it is held by results, and by
  * images that wait for their tar or array. */
 bool admission_is_stuck(struct admission *admission);

@@ -8,6 +8,7 @@
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/disk.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
@@ -223,7 +224,8 @@ struct memory_sink {
 static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
 {
     size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
-    if (bytes > KEY_OUTPUTS_BYTES_MAX) /* uncovered: memory */
+    bool is_packed = run->set && run->set->has_packs; /* the admitted memory is the limit */
+    if (bytes > KEY_OUTPUTS_BYTES_MAX && !is_packed)  /* uncovered: memory */
         return error_set(error, STATUS_ENCODE_FAILED,
                          "the outputs to keys and URLs are larger than %llu bytes in total, the "
                          "maximum for a job; use files", KEY_OUTPUTS_BYTES_MAX);

@@ -10,9 +10,10 @@
 #include "queue/job/result.h"
 
 /* Bounds of a result, which Redis keeps and clients parse. */
-#define ERRORS_MAX       100
-#define VALUES_MAX       4096
-#define VALUES_BYTES_MAX (1 * MIB)
+#define ERRORS_MAX       4096
+#define ERRORS_BYTES_MAX (1 * MIB)
+#define VALUES_MAX       65536
+#define VALUES_BYTES_MAX (4 * MIB)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -114,9 +115,11 @@ void image_set_note_error(struct image_set *set, uint64_t image, const char *nam
                           const struct error *error)
 {
     set->failed++;
-    if (set->first_error.status == STATUS_OK)
+    if (set->first_error.status == STATUS_OK || image < set->first_failed) {
         set->first_error = *error;
-    if (set->error_count < ERRORS_MAX &&
+        set->first_failed = image;
+    }
+    if (set->error_count < ERRORS_MAX && set->errors_bytes < ERRORS_BYTES_MAX &&
         append(&set->errors, &set->errors_bytes, '[', result_image_error(image, name, error)))
         set->error_count++;
     else

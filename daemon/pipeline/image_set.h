@@ -67,7 +67,7 @@ struct image_set {
     struct op_item *ops[JOB_OUTPUTS_MAX]; /* the same */
 
     bool is_active;    /* it may run images: pipeline->sets_active counts it */
-    bool is_opened;    /* the source, and the packs */
+    _Atomic bool is_opened; /* the source, and the packs */
     bool has_packs;    /* some output is a tar or an array */
     bool must_spill;   /* for the worker: set_spill.h */
     bool is_finishing; /* the worker puts the packs in their places */
@@ -80,7 +80,7 @@ struct image_set {
     struct set_pack *packs; /* one per output of the job; NULL before the set is opened */
 
     int spill; /* descriptor; -1: none */
-    uint64_t spill_bytes;
+    uint64_t spill_bytes, spilled; /* of the file; items in it that are not written yet */
 
     struct set_item *items;              /* SET_WINDOW; NULL before the set is opened */
     /* The ring: the oldest item that is not free, and the next one to begin (the loop writes them);
@@ -95,7 +95,8 @@ struct image_set {
     uint32_t running;             /* runs of images that have not ended */
     bool must_return, lacks_room; /* an image must return to the queue, and so must the job */
     struct error error;           /* ends the job: of an image that is retried, or of `fail` */
-    struct error first_error;     /* of the first image that failed */
+    struct error first_error;     /* of the failed image with the lowest index: first_failed */
+    uint64_t first_failed;
     uint64_t done, failed, copied, pixels;
     struct set_total totals[JOB_OUTPUTS_MAX];
     struct set_names names; /* of outputs that are files, keys or URLs; and of inputs, if input_root

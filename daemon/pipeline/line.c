@@ -177,7 +177,8 @@ bool line_is_stuck(struct pipeline *pipeline)
         return false;
     each_run (run, &pipeline->stages[STAGE_READ])
         if (run->wait.turn == TURN_REFUSED && is_waiting(run))
-            return !room_will_come(run);
+            return !room_will_come(run) ||
+                   (run->wait.lack == LACKS_LANE && admission_is_idle(&pipeline->admission));
     return false;
 }
 

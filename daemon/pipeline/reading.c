@@ -64,7 +64,8 @@ static bool open_path(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
     struct files_input input;
-    if (run->input.is_open) /* a device has declined it */
+    run->input.is_open |= run->input.is_lent; /* a member, which needs no path */
+    if (run->input.is_open)                   /* or a device has declined it */
         return true;
     if (files_open_input(pipeline->parts.files, run->job.input.path, run->bounds.input_bytes_max,
                          &input, &run->error) != STATUS_OK)

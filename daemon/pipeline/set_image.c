@@ -274,8 +274,19 @@ static void note_failure(struct image_set *set, const struct job_run *run,
     image_set_note_error(set, run->item->image, name_of(run, url), error);
 }
 
+/* Updates the average time of a worker per image. */
+static void note_length(const struct job_run *run)
+{
+    double *mean = &run->pipeline->image_ms, ms = 0;
+    for (enum stage stage = STAGE_READ; stage <= STAGE_ENCODE; stage++)
+        if (stage != STAGE_ADMIT && run->timing.ms[stage] > 0)
+            ms += run->timing.ms[stage];
+    *mean += (ms - *mean) / 16;
+}
+
 static void note_success(struct image_set *set, const struct job_run *run)
 {
+    note_length(run);
     set->done++;
     set->device = run->reserved.device;
     set->pixels += (uint64_t)run->info.width * run->info.height;

@@ -72,6 +72,16 @@ void set_spill_release(struct image_set *set, struct set_item *item)
     admission_settle(item->run);
 }
 
+void set_spill_forget(struct image_set *set, struct set_item *item)
+{
+    if (!item->is_spilled)
+        return;
+    item->is_spilled = false;
+    if (--set->spilled > 0 || ftruncate(set->spill, 0) != 0 || lseek(set->spill, 0, SEEK_SET) != 0)
+        return;
+    set->spill_bytes = 0;
+}
+
 void set_spill(struct job_run *run)
 {
     struct image_set *set = run->set;
@@ -83,6 +93,7 @@ void set_spill(struct job_run *run)
             continue;
         item->spilled_at = set->spill_bytes;
         item->is_spilled = true;
+        set->spilled++;
         set->spill_bytes += bytes_of(item);
         set_spill_release(set, item);
     }

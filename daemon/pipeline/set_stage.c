@@ -19,15 +19,27 @@
 
 /* For how long a job keeps a place in which it only waits for its turn, if there is no other. */
 #define MAKE_ROOM_S 1
+#define AHEAD_MS    20
 
 /* ---- the ring ------------------------------------------------------------------------------- */
 
-/* Images that the set may have begun: its share of the slots. */
+/* Images of all sets that may have begun. If workers compute them, more than they finish in
+ * AHEAD_MS would only delay single jobs. */
+static uint64_t most_images(const struct pipeline *pipeline)
+{
+    uint64_t workers = pipeline->parts.options->workers, slots = pipeline->image_slots;
+    double ahead = pipeline->image_ms > 0 ? (double)workers * AHEAD_MS / pipeline->image_ms : 0;
+    if (!engine_is_synchronous(pipeline->parts.engine) || ahead >= (double)slots)
+        return slots;
+    uint64_t most = 2 * workers + (uint64_t)ahead;
+    return most < slots ? most : slots;
+}
+
+/* Images that the set may have begun. */
 static uint64_t share(const struct image_set *set)
 {
-    const struct pipeline *pipeline = set->pipeline;
-    uint64_t slots = pipeline->image_slots / pipeline->sets_active;
-    return slots > 0 ? slots : 1;
+    uint64_t images = most_images(set->pipeline) / set->pipeline->sets_active;
+    return images > 0 ? images : 1;
 }
 
 /* An image that is in its tar or array, or that these have refused, ends. */
@@ -132,6 +144,8 @@ static void turn_ring(struct image_set *set)
     if (set_source_is_quick(&set->source))
         set->fraction = set_source_fraction(&set->source);
     retire(set);
+    if (!job_run_is_open(set->owner))
+        return; /* it ends as soon as its worker returns it */
     begin_images(set);
     retire(set); /* those that failed at once */
 }

@@ -19,6 +19,9 @@
 #define STEP_READS  (READ_AHEAD / 2)
 #define STEP_WRITES 16
 #define STEP_NS     1000000
+/* After this time a member that found no room in the pool of input files is tried again: not all
+ * who give memory back are counted in files_given. */
+#define ROOM_NS 50000000
 /* Bytes that are read or written in one step: a millisecond or two. The loop then begins other
  * images. */
 #define STEP_BYTES (4 * MIB)
@@ -56,11 +59,11 @@ static void read_members(struct job_run *run)
 {
     struct image_set *set = run->set;
     for (size_t bytes = 0; bytes < STEP_BYTES && set_work_can_read(set);) {
-        uint64_t before = set->read;
+        uint64_t before = set->read, taken = set->source.taken_bytes;
         set_work_read_one(set, &run->error);
         if (set->read == before)
             return;
-        bytes += image_set_item(set, before)->source.block.bytes;
+        bytes += set->source.taken_bytes - taken; /* the loop may have begun the image already */
     }
 }
 
@@ -141,6 +144,7 @@ static void pack_images(struct job_run *run)
         if (run->error.status != STATUS_OK || !job_run_is_open(run))
             return;
         bytes += packed_bytes(item);
+        set_spill_forget(set, item);
         set_spill_release(set, item);
         set_item_mark(item, ITEM_PACKED);
     }
@@ -256,8 +260,8 @@ static void open_set(struct job_run *run)
 
 static bool has_room(const struct image_set *set)
 {
-    return set->step != SOURCE_WAITS || set->first == set->read ||
-           set->files_given != set->pipeline->files_given;
+    return set->step != SOURCE_WAITS || set->files_given != set->pipeline->files_given ||
+           set->pipeline->pumped_ns - set->stepped_ns >= ROOM_NS;
 }
 
 /* All images from the next to write on that have begun are fewer than those of one step, or the

@@ -51,6 +51,7 @@ struct pipeline {
     struct list zombies;
 
     struct ranks ranks; /* of the jobs: their order in each line */
+    double image_ms;    /* the same of an image of a set; 0: unknown */
     double job_ms;      /* a worker's time per job, a moving average; negative: unknown */
     bool paused;
     _Atomic bool failed; /* set on the loop; a worker checks it before each stage */

@@ -150,7 +150,8 @@ static bool takes_shape(const struct set_pack *pack, const struct pack_image *im
         return true;
     error_set(own, STATUS_BAD_JOB,
               "the image has the shape %u x %u x %u, but those before it in "
-              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size",
+              "\"%.100s\" have %u x %u x %u; resize, crop or pad all images to one size, and set "
+              "channels",
               shape[0], shape[1], shape[2], pack->output->place.path, first[0], first[1], first[2]);
     return false;
 }

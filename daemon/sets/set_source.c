@@ -109,8 +109,10 @@ static bool take_room(struct set_source *source, struct source_image *image, str
     struct pool_usage usage = pool_usage(source->pool);
     if (!source->is_idle && usage.used + bytes > usage.budget / 2)
         return false;
-    if (overlays_take(source->overlays, bytes, 0, &image->block, &exhausted))
+    if (overlays_take(source->overlays, bytes, 0, &image->block, &exhausted)) {
+        source->taken_bytes += bytes;
         return true;
+    }
     if (exhausted)
         error_set(error, STATUS_OVER_BUDGET,
                   "the member \"%.100s\" of the archive has %" PRIu64

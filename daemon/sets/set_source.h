@@ -40,6 +40,7 @@ struct set_source {
     const struct files *files; /* borrowed */
     struct pool *pool;         /* of input files; borrowed */
     struct overlays *overlays; /* in this pool; borrowed */
+    uint64_t taken_bytes;      /* of the pool, by all members so far */
     bool is_idle;              /* no image of the set is in flight: it may take more room */
     bool copies;               /* whether the caller wants members that do not match */
     uint64_t bytes_max;        /* of a member */

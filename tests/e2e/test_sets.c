@@ -221,6 +221,18 @@ TEST(test_archives)
     check_file("a/out.tar", "first.tar");
 }
 
+/* The overlay is read while the member is open in its archive, which is then read again. */
+TEST(test_overlays_of_members)
+{
+    world_set_picture(w, "gpuimgd:img:overlay", picture_load(in_path("c/5.png")));
+    const char *ops = "'ops':[{'op':'composite','input':{'key':'gpuimgd:img:overlay'}}]";
+    check_done(check_answer(w, "{'inputs':{'archive':'shard.tar'},'output':'ov/%%n.jpg',%s}", ops));
+    for (int i = 0; i < COLOURS; i++) {
+        check_done(check_answer(w, "{'input':'c/%d.jpg','output':'ov/single.jpg',%s}", i, ops));
+        check_file(text_of("ov/00000%d.jpg", i), "ov/single.jpg");
+    }
+}
+
 /* Readers other than libarchive and this test's. */
 TEST(test_python_reads)
 {
