@@ -123,6 +123,11 @@ static enum status may_replace(void *context, const struct files_identity *targe
     const struct job_run *run = placing->run;
     const struct files *files = run->pipeline->parts.files;
     const char *path = run->job.outputs[placing->index].place.path;
+    if (run->is_image && files_same(target, &run->set->source.identity))
+        return error_set(error, STATUS_BAD_JOB,
+                         "the output \"%.100s\" is the archive of the input; "
+                         "give it another name",
+                         path);
     if (files_same(target, &run->input.identity) &&
         files_leads_to(files->input_root, run->job.input.path, target))
         return error_set(error, STATUS_BAD_JOB, "the output \"%.100s\" is the file of the input, "

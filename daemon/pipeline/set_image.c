@@ -118,6 +118,15 @@ static void add_inputs(struct image_set *set, const struct job_run *run)
             set_names_add(&set->names, 'p', path);
     }
     set->has_input_names = true;
+    for (size_t i = 0; i < set->owner->job.output_count; i++) {
+        const struct job_output *output = &set->owner->job.outputs[i];
+        if (output->pack != JOB_FILES &&
+            set_names_add(&set->names, 'p', output->place.path) == NAME_IS_KNOWN)
+            error_set(&set->error, STATUS_BAD_JOB,
+                      "the output \"%.150s\" is also an input of the "
+                      "job, or another output; give it another name",
+                      output->place.path);
+    }
 }
 
 /* Fails the outputs whose names an earlier image of the job has, or an input. */

@@ -141,11 +141,13 @@ static void run_worker(struct image_set *set)
 /* Ends and begins images, also while a worker writes or reads others. */
 static void turn_ring(struct image_set *set)
 {
+    if (!set->is_opened)
+        return; /* a worker opens it */
     if (set_source_is_quick(&set->source))
         set->fraction = set_source_fraction(&set->source);
     retire(set);
-    if (!job_run_is_open(set->owner))
-        return; /* it ends as soon as its worker returns it */
+    if (!job_run_is_open(set->owner) || set->must_return || set->error.status != STATUS_OK)
+        return; /* the job ends as soon as no worker runs it */
     begin_images(set);
     retire(set); /* those that failed at once */
 }
@@ -317,6 +319,13 @@ void set_stage_send_back(struct pipeline *pipeline, uint64_t now_ns)
     }
 }
 
+/* Of the input: the part that was read, less the images that have not ended. */
+static double fraction_done(const struct image_set *set)
+{
+    uint64_t read = set->read, ended = set->first;
+    return read > 0 ? set->fraction * (double)ended / (double)read : 0;
+}
+
 void set_stage_look(struct pipeline *pipeline, struct snapshot *snapshot)
 {
     snapshot->set_count = 0;
@@ -329,7 +338,7 @@ void set_stage_look(struct pipeline *pipeline, struct snapshot *snapshot)
                                     .shard = set->owner->shard,
                                     .images = set->done + set->failed,
                                     .failed = set->failed,
-                                    .fraction = set->fraction};
+                                    .fraction = fraction_done(set)};
         text_copy(to->id, sizeof to->id, set->owner->job.id ? set->owner->job.id : "");
     }
 }

@@ -187,8 +187,10 @@ static void place_packs(struct job_run *run)
         struct set_pack *pack = &set->packs[i];
         struct placing placing = {set, i};
         /* If the lease is lost, another daemon may write this output. */
-        if (!pack->is_begun || !job_run_is_open(run))
+        if (!pack->is_begun)
             continue;
+        if (!job_run_is_open(run))
+            return;
         if (files_output_place(&pack->file, run->bounds.sync, may_replace, &placing, &run->error) !=
             STATUS_OK)
             return;

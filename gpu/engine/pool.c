@@ -63,6 +63,7 @@ struct pool {
     struct list segments; /* ordered by address */
     struct gap *gaps;
     struct pool_piece *spare; /* kept for later blocks */
+    bool has_no_shelves;
     _Atomic size_t shelved;   /* bytes of `used` that are on shelves; needs no lock */
     struct shelf shelves[SHELVES];
 };
@@ -165,6 +166,11 @@ static struct shelf *own_shelf(struct pool *pool)
     return &pool->shelves[number % SHELVES];
 }
 
+void pool_use_no_shelves(struct pool *pool)
+{
+    pool->has_no_shelves = true;
+}
+
 /* Takes a block from the thread's shelf. NULL: it has none of this size. */
 static struct pool_piece *shelf_take(struct pool *pool, size_t bytes)
 {
@@ -187,7 +193,7 @@ static struct pool_piece *shelf_take(struct pool *pool, size_t bytes)
 static bool shelf_put(struct pool *pool, struct pool_piece *piece)
 {
     struct shelf *shelf = own_shelf(pool);
-    if (piece->gap.bytes > SHELF_BLOCK_MAX)
+    if (piece->gap.bytes > SHELF_BLOCK_MAX || pool->has_no_shelves)
         return false;
     pthread_mutex_lock(&shelf->lock);
     bool put = shelf->count < SHELF_BLOCKS;

@@ -57,6 +57,10 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
 /* Gives a block back and clears it. A cleared block is ignored. */
 void pool_give(struct pool *pool, struct pool_block *block);
 
+/* Call it before the first pool_take: each block that is given back is then a gap at once. For
+ * tests of where blocks are. */
+void pool_use_no_shelves(struct pool *pool);
+
 /* In bytes. */
 struct pool_usage {
     size_t budget;

@@ -21,6 +21,7 @@ BEYOND = [
     r"must begin with \"gpuimgd:(img|reply):\"", r"url_prefixes", r"timeout_s is [\d.]+;",
     r"is longer than", r"id has \d+ bytes",
     r"looks like milliseconds|relative time", r"must be later than not_before", r"two outputs are",
+    r"is not a folder below the root", r"an earlier image has the output",
     r"both keys are", r"are both", r"which is not an output format", r"but the suffix of",
     r'is a key of .*, but "(gpuimgd:img:|https?:|[^".]*"|\.\.\.")',  # written as the input's format
     r"tracestate .*(must have|has a member|has no member|has a key twice)",

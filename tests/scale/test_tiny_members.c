@@ -18,7 +18,7 @@
 static void put_shard(size_t count)
 {
     struct shard_member *members = calloc(count, sizeof *members);
-    char(*names)[16] = calloc(count, sizeof *names);
+    char(*names)[32] = calloc(count, sizeof *names);
     struct picture_file photo = make_jpeg(.width = 16, .height = 16);
     for (size_t i = 0; i < count; i++) {
         snprintf(names[i], sizeof names[i], "%07zu.jpg", i);

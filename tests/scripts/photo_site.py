@@ -131,7 +131,7 @@ def write_logo(folder):
 def read_job(local):
     """Returns the job of the section "A job" of README.md."""
     with open("README.md", encoding="utf-8") as file:
-        section = file.read().split("\n## A job\n")[1].split("\n## ")[0]
+        section = file.read().split("\n## A job\n")[1].split("\n## ")[0].split("\n### ")[0]
     lines = [line for line in section.splitlines() if line.startswith("    ")]
     job = json.loads("".join(lines))
     if local:

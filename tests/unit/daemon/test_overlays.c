@@ -58,6 +58,7 @@ static int open_cache(void **state)
     (void)state;
     limits = (struct codec_limits){.pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT};
     pool = pool_create("files", POOL_BYTES, POOL_BYTES, &pool_backend_pages);
+    pool_use_no_shelves(pool);
     overlays = overlays_create(pool, IDLE_BYTES);
     maker = (struct overlay_maker){.overlays = overlays, .files = &files, .codec = maker.codec,
                                    .limits = &limits, .bytes_max = MIB};
