@@ -259,8 +259,8 @@ static void bad(struct rig *rig)
 }
 
 /* Small blocks of memory pools that the threads of the daemon keep for later (gpu/engine/pool.c):
- * up to 2 for each of the 2 workers and the loop, and one per pool. */
-#define SHELVED 8
+ * up to 8 for each of the 2 workers and the loop, and one per pool. */
+#define SHELVED 24
 
 #define SEEN(result, later, dead)                                                                  \
     result "; still runs; each was hit; " later " done later; " dead " out_of_memory; 5 done once"
