@@ -308,6 +308,13 @@ static enum stage_result run_stage(struct job_run *run, struct worker_tools *too
     return result;
 }
 
+/* With few slots for images, all of them may soon wait for the loop. */
+#define SLOTS_MANY 64
+static bool is_awaited(const struct job_run *run)
+{
+    return run->is_image && run->pipeline->image_slots < SLOTS_MANY;
+}
+
 void spine_run(struct worker_task *task, struct worker_tools *tools)
 {
     struct job_run *run = container_of(task, struct job_run, worker_task);
@@ -330,7 +337,7 @@ void spine_run(struct worker_task *task, struct worker_tools *tools)
     }
     /* The memory is released now. The loop may handle the task later, unless a job in the line
      * waits for that memory. */
-    task->patient = is_encoded && !others_wait;
+    task->patient = is_encoded && !others_wait && !is_awaited(run);
     if (is_encoded && result == RESULT_NEXT && run->is_image && set_image_joins(run))
         carry_to(run, STAGE_SET);
 }
