@@ -330,9 +330,9 @@
 #define HEAP_SLOT_BYTES   (40 * KIB)
 #define IMAGES_PER_JOB    2
 #define HEAP_JOB_BYTES    ((1 + IMAGES_PER_JOB) * HEAP_SLOT_BYTES)
-/* A job with many images, of which each worker has at most one: the reader of an archive and the
- * directory of a zip, a writer for each output, the ring of its images, and the parts of its
- * result; or the names of a folder. */
+/* A job with many images. At most as many as workers run at once. It holds the reader of an archive
+ * and the directory of a zip, a writer for each output, the ring of its images, and the parts of
+ * its result; or the names of a folder. */
 #define HEAP_SET_BYTES (24 * MIB)
 /* The codec process of a worker while it reads a header and gives the metadata to the daemon.
  * Memory for its other tasks is reserved by admission. */

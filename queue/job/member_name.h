@@ -11,7 +11,7 @@
 
 #include "queue/job/job.h"
 
-/* Whether one of the patterns matches the whole name: `*` stands for any bytes, `?` for one byte.
+/* Whether one of the patterns matches the whole name: `*` matches any bytes, `?` one byte.
  * Without patterns: whether the name has the suffix of a format that is read. Takes one
  * step per byte of the name and pattern. A pattern has at most JOB_PATTERN_BYTES_MAX bytes. */
 bool member_matches(const char *name, const char *const *patterns, size_t count);

@@ -165,7 +165,7 @@ cudaError_t cudaGetLastError(void)
     return cudaSuccess;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- devices -------------------------------------------------------------------------------- */
 
 static cudaError_t allocate(void **memory, size_t bytes)
 {

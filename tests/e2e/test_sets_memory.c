@@ -42,7 +42,7 @@ static void fill(void)
     put_shard("b.tar", 64, 9);
 }
 
-/* The sources and outputs of eight jobs, of which each holds other memory while it waits. */
+/* The sources and outputs of eight jobs. Each holds another kind of memory while it waits. */
 static void push_sets(void)
 {
     static const char resize[] = "'ops':[{'op':'resize','width':300,'height':300,'fit':'exact'}]";

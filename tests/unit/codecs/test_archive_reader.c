@@ -269,7 +269,7 @@ TEST(test_name_bytes_max)
                  "member 1 of the archive, \"00000.txt\", has a name of 9 bytes; at most 8");
 }
 
-/* A member of 7 GiB of zeros, of which more than ARCHIVE_SKIP_BYTES_MAX are there. */
+/* A member of 7 GiB of zeros. The file has more than ARCHIVE_SKIP_BYTES_MAX of them. */
 TEST(test_skips_in_gzip_are_bounded)
 {
     struct error error = {0};
