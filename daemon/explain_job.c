@@ -56,7 +56,7 @@ static void read_file(struct job_run *run, const char *input_root)
     if (!files_open_inputs(&files, input_root, &run->error))
         return;
     enum status status =
-        files_open_input(&files, path, run->bounds.input_bytes_max, &input, &run->error);
+        files_open_input(&files, NULL, path, run->bounds.input_bytes_max, &input, &run->error);
     run->input.bytes = input.size;
     if (status == STATUS_OK && !(run->input.loaded = malloc(run->input.bytes + 1)))
         status = error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");

@@ -19,8 +19,8 @@ static bool exists(const struct files *files, const struct job_run *run, const c
 {
     struct files_input input = {.fd = -1};
     struct error ignored = {0};
-    bool found =
-        files_open_input(files, path, run->bounds.input_bytes_max, &input, &ignored) == STATUS_OK;
+    bool found = files_open_input(files, NULL, path, run->bounds.input_bytes_max, &input,
+                                  &ignored) == STATUS_OK;
     if (input.fd >= 0)
         close(input.fd);
     return found;

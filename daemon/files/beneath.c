@@ -36,6 +36,12 @@ static bool is_no_name(const char *part, size_t length)
            (length == 2 && part[0] == '.' && part[1] == '.');
 }
 
+bool files_has_no_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return is_no_name(name, strlen(name));
+}
+
 void files_close_keep_errno(int fd)
 {
     int saved = errno;
@@ -76,7 +82,7 @@ int files_walk_to_parent(int root, const char *path, const struct files_making *
             files_close_keep_errno(folder);
         folder = next;
     }
-    if (folder >= 0 && is_no_name(*name, strlen(*name))) {
+    if (folder >= 0 && files_has_no_name(path)) {
         if (folder != root)
             close(folder);
         errno = EXDEV; /* callers report this as a path that leaves the root */
@@ -85,13 +91,35 @@ int files_walk_to_parent(int root, const char *path, const struct files_making *
     return folder;
 }
 
-int files_open_beneath(int root, const char *path, int flags)
+static int open_in(int folder, const char *name, int flags)
+{
+    return openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static int open_known(struct files_folder *folder, const char *path, int flags)
+{
+    int fd = open_in(files_folder_fd(folder), strrchr(path, '/') + 1, flags), reason = errno;
+    files_folder_end(folder);
+    errno = reason;
+    return fd;
+}
+
+int files_open_beneath(int root, struct files_known *known, const char *path, int flags)
 {
     const char *name;
+    struct files_folder *latest =
+        known && !files_has_no_name(path) ? files_known_find(known, path) : NULL;
+    if (latest)
+        return open_known(latest, path, flags);
     int folder = files_walk_to_parent(root, path, NULL, &name, NULL);
-    int fd = folder >= 0 ? openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW) : -1;
-    if (folder != root)
+    int fd = folder >= 0 ? open_in(folder, name, flags) : -1, reason = errno;
+    if (fd >= 0 && known && folder != root)
+        latest = files_known_add(known, path, folder);
+    if (latest)
+        files_folder_end(latest);
+    else if (folder != root)
         files_close_keep_errno(folder);
+    errno = reason;
     return fd;
 }
 

@@ -280,7 +280,7 @@ bool files_same_folder(const char *one, const char *other)
 bool files_leads_to(int root, const char *path, const struct files_identity *file)
 {
     struct stat info;
-    int fd = files_open_beneath(root, path, O_PATH);
+    int fd = files_open_beneath(root, NULL, path, O_PATH);
     if (fd < 0)
         return false;
     bool known = fstat(fd, &info) == 0;
@@ -296,7 +296,7 @@ bool files_leads_to(int root, const char *path, const struct files_identity *fil
 static bool is_special(const struct files *files, const char *path)
 {
     struct stat info;
-    int fd = files_open_beneath(files->input_root, path, O_PATH);
+    int fd = files_open_beneath(files->input_root, NULL, path, O_PATH);
     bool special = fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
     files_close_keep_errno(fd);
     return special;
@@ -327,12 +327,12 @@ static uint64_t nanoseconds(const struct timespec *time)
     return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
 }
 
-enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
-                             struct files_input *input, struct error *error)
+enum status files_open_input(const struct files *files, struct files_known *known, const char *path,
+                             uint64_t size_max, struct files_input *input, struct error *error)
 {
     /* O_NONBLOCK: an open of a FIFO or a device must not wait for its other end. */
     *input = (struct files_input){
-        .fd = files_open_beneath(files->input_root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
+        .fd = files_open_beneath(files->input_root, known, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
     if (input->fd < 0)
         return input_error(files, path, error);
     struct stat info;

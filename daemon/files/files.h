@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "conf/errors.h"
+#include "daemon/files/known.h"
 #include "queue/job/instance.h"
 
 /* The daemon searches each folder with outputs on another filesystem once for temporary files of
@@ -99,10 +100,12 @@ struct files_input {
     uint64_t changed_ns;  /* Unix time of the last change of its bytes or attributes */
 };
 
-/* Opens an input of at most size_max bytes. The caller closes input->fd. Errors: path_refused,
- * input_missing, input_unreadable, input_too_large. */
-enum status files_open_input(const struct files *files, const char *path, uint64_t size_max,
-                             struct files_input *input, struct error *error) MUST_CHECK;
+/* Opens an input of at most size_max bytes. known: where to keep its folder; NULL: nowhere. The
+ * caller closes input->fd. Errors: path_refused, input_missing, input_unreadable,
+ * input_too_large. */
+enum status files_open_input(const struct files *files, struct files_known *known, const char *path,
+                             uint64_t size_max, struct files_input *input,
+                             struct error *error) MUST_CHECK;
 /* Reads an input from offset `from` to its end at `size`, to the same offsets of `bytes`. `bytes`
  * must have room for size + 1: one byte more is read to find out if the file has grown. If the size
  * has changed since the file was opened, a program may still be writing it; the error is then
@@ -126,7 +129,9 @@ bool files_read_cached(int fd, int flags, uint8_t *bytes, uint64_t from, uint64_
 struct files_output {
     int fd;               /* the temporary file; -1: not open */
     int folder;           /* folder of the target; -1: not open */
-    bool own_folder;      /* files_output_end must close `folder`: it is not output_root itself */
+    bool own_folder;      /* files_output_end must close `folder`: it is not output_root itself,
+                             nor that of `known` */
+    struct files_folder *known; /* has `folder`, and ends with the output; or NULL */
     enum files_naming naming;
     bool is_temporary;    /* the temporary name exists: the file was not renamed yet */
     int temporary_folder; /* folder of the temporary name: files->temporary or `folder` */
@@ -140,13 +145,14 @@ struct files_output {
     int reason;   /* errno of the step that failed; 0: no failure */
 };
 
-/* How missing folders are created. A path may have a thousand missing folders, and each fsync takes
- * some milliseconds: hence may_go_on. */
+/* How the folder of an output is opened, and created if it is missing. A path may have a thousand
+ * missing folders, and each fsync takes some milliseconds: hence may_go_on. */
 struct files_making {
     bool sync; /* sync the parent of each new folder, so that the folder survives a crash */
     /* Optional. Called before each folder is created; an error ends the output. */
     enum status (*may_go_on)(void *context, struct error *error);
     void *context;
+    struct files_known *known; /* where to keep the folder; NULL: nowhere */
 };
 
 /* Creates the missing folders of `path` (mode 0755) and a temporary file (mode 0644). The numbers

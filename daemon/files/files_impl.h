@@ -62,6 +62,8 @@ void files_close_keep_errno(int fd);
 int files_walk_to_parent(int root, const char *path, const struct files_making *making,
                          const char **name, struct error *error);
 
-/* Opens a file below the folder `root` without following symbolic links. Returns a descriptor, or
- * -1 with errno. */
-int files_open_beneath(int root, const char *path, int flags);
+/* Opens a file below the folder `root` without following symbolic links. known: where to keep its
+ * folder; NULL: nowhere. Returns a descriptor, or -1 with errno. */
+int files_open_beneath(int root, struct files_known *known, const char *path, int flags);
+/* Whether the last component of a path is no name of a file: "", "." or "..". */
+bool files_has_no_name(const char *path);

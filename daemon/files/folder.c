@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b, void *text)
 
 static DIR *open_folder(const struct files *files, const char *path, struct error *error)
 {
-    int fd = files_open_beneath(files->input_root, path, O_RDONLY | O_DIRECTORY);
+    int fd = files_open_beneath(files->input_root, NULL, path, O_RDONLY | O_DIRECTORY);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (folder)
         return folder;

@@ -35,10 +35,10 @@ static enum status output_error(struct files_output *output, const char *step, s
                      output->path, step, strerror(reason), files_whose(reason, output->user, text));
 }
 
-/* Opens the folder of an output and creates it if it is missing. Returns output_root itself, a new
+/* Opens the folder of a path and creates it if it is missing. Returns output_root itself, a new
  * descriptor, or -1 with errno. making->sync: fsync works with the descriptor. */
-static int open_parent(const struct files *files, const char *path,
-                       const struct files_making *making, const char **name, struct error *error)
+static int walk(const struct files *files, const char *path, const struct files_making *making,
+                const char **name, struct error *error)
 {
     int folder = files_walk_to_parent(files->output_root, path, making, name, error);
     if (folder < 0 || folder == files->output_root || !making->sync)
@@ -49,13 +49,32 @@ static int open_parent(const struct files *files, const char *path,
     return fd;
 }
 
+/* Opens the folder of the output, unless it is known. */
+static void open_parent(const struct files *files, struct files_output *output,
+                        const struct files_making *making, struct error *error)
+{
+    const char *path = output->path;
+    if (making->known && !files_has_no_name(path))
+        output->known = files_known_find(making->known, path);
+    if (output->known) {
+        output->folder = files_folder_fd(output->known);
+        output->name = strrchr(path, '/') + 1;
+        return;
+    }
+    output->folder = walk(files, path, making, &output->name, error);
+    output->own_folder = output->folder >= 0 && output->folder != files->output_root;
+    if (making->known && output->own_folder)
+        output->known = files_known_add(making->known, path, output->folder);
+    output->own_folder &= !output->known;
+}
+
 /* Chooses TEMPORARY_FOLDER, or the target's folder if that is on another filesystem, because
  * rename(2) does not cross filesystems. false: errno is set. */
 static bool choose_temporary_folder(struct files *files, struct files_output *output)
 {
     struct stat info;
     output->temporary_folder = files->temporary;
-    if (!output->own_folder && files->root_is_near)
+    if (output->folder == files->output_root && files->root_is_near)
         return true;
     if (fstat(output->folder, &info) != 0)
         return false;
@@ -90,12 +109,11 @@ enum status files_output_begin(struct files *files, struct files_output *output,
     struct error ended = {0};
     *output = (struct files_output){
         .fd = -1, .folder = -1, .replaced = -1, .path = path, .user = files->user};
-    output->folder = open_parent(files, path, making ? making : &none, &output->name, &ended);
+    open_parent(files, output, making ? making : &none, &ended);
     if (ended.status != STATUS_OK) {
         *error = ended;
         return error->status;
     }
-    output->own_folder = output->folder >= 0 && output->folder != files->output_root;
     if (output->folder < 0 || !choose_temporary_folder(files, output))
         return output_error(output, "given a folder", error);
     snprintf(output->temporary_name, sizeof output->temporary_name,
@@ -327,6 +345,8 @@ void files_output_end(struct files_output *output)
         unlinkat(output->temporary_folder, output->temporary_name, 0);
     if (output->own_folder)
         close(output->folder);
+    files_folder_end(output->known);
+    output->known = NULL;
     output->own_folder = output->is_temporary = false;
     output->fd = output->folder = output->replaced = -1;
 }

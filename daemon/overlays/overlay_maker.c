@@ -336,7 +336,7 @@ struct overlay *overlay_from_path(struct overlay_maker *maker, const char *path,
                                   struct error *error)
 {
     struct files_input input;
-    if (files_open_input(maker->files, path, maker->bytes_max, &input, error) != STATUS_OK)
+    if (files_open_input(maker->files, NULL, path, maker->bytes_max, &input, error) != STATUS_OK)
         return NULL;
     struct overlay_id id = id_of(maker, &input);
     struct overlay *overlay = find(maker, &id, width);

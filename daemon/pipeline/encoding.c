@@ -9,6 +9,7 @@
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/image_set.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
@@ -180,7 +181,10 @@ static int encode_to_path(struct job_run *run, size_t index, struct worker_tools
         .workers = run->pipeline->parts.workers,
         .disk = disk,
         .occupied = SINK_BYTES};
-    struct files_making making = {run->bounds.sync, may_go_on, run};
+    struct files_making making = {.sync = run->bounds.sync,
+                                  .may_go_on = may_go_on,
+                                  .context = run,
+                                  .known = run->is_image ? &run->set->outputs_known : NULL};
     worker_close_later(tools, -1); /* frees what the job's previous output has replaced */
     disk_occupy(disk, sink.occupied);
     enum status status = files_output_begin(

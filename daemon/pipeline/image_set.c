@@ -27,6 +27,8 @@ struct image_set *image_set_create(struct job_run *run)
     set->owner = run;
     set->references = 1;
     set->spill = -1;
+    files_known_open(&set->inputs_known);
+    files_known_open(&set->outputs_known);
     bool has_tars = false;
     for (size_t i = 0; i < run->job.output_count; i++) {
         set->has_packs |= run->job.outputs[i].pack != JOB_FILES;
@@ -62,6 +64,8 @@ static void destroy(struct image_set *set)
         set_pack_end(&set->packs[i]);
     set_source_close(&set->source);
     set_spill_close(set);
+    files_known_close(&set->inputs_known);
+    files_known_close(&set->outputs_known);
     set_names_clear(&set->names);
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
         op_list_free(set->ops[i]);

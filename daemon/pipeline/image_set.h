@@ -75,6 +75,7 @@ struct image_set {
     bool is_ending;    /* the job has left: its images have been ended, or end soon */
     bool has_zombie;   /* a worker may still use the set after the job has left */
     struct set_model model;
+    struct files_known inputs_known, outputs_known;
     struct set_source source;
     enum source_step step;  /* that the source gave last */
     struct set_pack *packs; /* one per output of the job; NULL before the set is opened */

@@ -9,6 +9,7 @@
 #include "conf/clock.h"
 #include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/admission.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
@@ -67,8 +68,9 @@ static bool open_path(struct job_run *run)
     run->input.is_open |= run->input.is_lent; /* a member, which needs no path */
     if (run->input.is_open)                   /* or a device has declined it */
         return true;
-    if (files_open_input(pipeline->parts.files, run->job.input.path, run->bounds.input_bytes_max,
-                         &input, &run->error) != STATUS_OK)
+    if (files_open_input(pipeline->parts.files, run->is_image ? &run->set->inputs_known : NULL,
+                         run->job.input.path, run->bounds.input_bytes_max, &input,
+                         &run->error) != STATUS_OK)
         return false;
     run->input.is_open = true;
     run->input.fd = input.fd;

@@ -232,7 +232,7 @@ static enum status may_go_on(void *context, struct error *error)
 static void begin_packs(struct job_run *run)
 {
     struct image_set *set = run->set;
-    struct files_making making = {run->bounds.sync, may_go_on, run};
+    struct files_making making = {.sync = run->bounds.sync, .may_go_on = may_go_on, .context = run};
     for (size_t i = 0; i < run->job.output_count && run->error.status == STATUS_OK; i++) {
         struct job_output *output = &run->job.outputs[i];
         if (output->pack == JOB_FILES)

@@ -35,8 +35,8 @@ static enum status open_archive(struct set_source *source, struct error *error)
                                           .name_bytes_max = SET_NAME_BYTES_MAX};
     struct files_input input;
     if (source->fd < 0) {
-        if (files_open_input(source->files, source->job->input.path, UINT64_MAX, &input, error) !=
-            STATUS_OK)
+        if (files_open_input(source->files, NULL, source->job->input.path, UINT64_MAX, &input,
+                             error) != STATUS_OK)
             return error->status;
         source->fd = input.fd;
         source->archive_bytes = input.size;

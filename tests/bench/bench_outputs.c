@@ -88,7 +88,7 @@ static bool by_reading(uint8_t *bytes, size_t size, const char *path)
 {
     struct error error = {0};
     struct files_input input;
-    if (files_open_input(&bench.files, path, size - 1, &input, &error) != STATUS_OK)
+    if (files_open_input(&bench.files, NULL, path, size - 1, &input, &error) != STATUS_OK)
         return false;
     bool good = files_read_input(input.fd, path, bytes, 0, input.size, &error) == STATUS_OK;
     close(input.fd);

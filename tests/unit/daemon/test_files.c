@@ -197,7 +197,7 @@ static enum status try_input(const char *path, struct error *error)
 {
     struct files_input input;
     *error = (struct error){0};
-    enum status status = files_open_input(&files, path, 100, &input, error);
+    enum status status = files_open_input(&files, NULL, path, 100, &input, error);
     if (status == STATUS_OK)
         close(input.fd);
     else
@@ -246,7 +246,7 @@ TEST(inputs_have_a_size_limit_and_must_stand_still)
     assert_int_equal(try_input("over", &error), STATUS_INPUT_TOO_LARGE);
     assert_non_null(strstr(error.text, "101 bytes; at most 100"));
     error = (struct error){0};
-    assert_int_equal(files_open_input(&files, "limit", 100, &input, &error), STATUS_OK);
+    assert_int_equal(files_open_input(&files, NULL, "limit", 100, &input, &error), STATUS_OK);
     assert_int_equal(input.size, 100);
     assert_int_equal(files_read_input(input.fd, "limit", bytes, 0, 100, &error), STATUS_OK);
     assert_memory_equal(bytes, text, 100);
@@ -264,7 +264,7 @@ TEST(inputs_have_a_size_limit_and_must_stand_still)
     close(input.fd);
     error = (struct error){0};
     put("in/empty", "");
-    assert_int_equal(files_open_input(&files, "empty", 100, &input, &error), STATUS_OK);
+    assert_int_equal(files_open_input(&files, NULL, "empty", 100, &input, &error), STATUS_OK);
     assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, 0, &error), STATUS_OK);
     put("in/empty", "x");
     assert_int_equal(files_read_input(input.fd, "empty", bytes, 0, 0, &error),
