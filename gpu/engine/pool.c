@@ -5,10 +5,10 @@
  * Between two gaps there is at least one block. The gaps of all segments are in one tree
  * (gap.h), because thousands of blocks may be used at a time.
  *
- * Small blocks that are given back first go to a shelf, and from there to the next request of about
- * their size. There are several shelves, and a thread always uses the same one, so that threads
- * rarely wait for each other. If the tree has no gap for a request, all shelves are cleared into it
- * before the pool grows. So shelves never make a request fail.
+ * A small block has the size of a class, and goes to the shelf of its class when
+ * it is given back, from which the next request of the class takes it. So threads do not search the
+ * tree, and hold a lock for a moment only. If the tree has no gap for a request, all shelves are
+ * cleared into it before the pool grows. So shelves never make a request fail.
  *
  * Locks, in the order in which a thread may take them: the pool's, a shelf's.
  */
@@ -39,19 +39,26 @@ struct pool_segment {
 struct pool_piece {
     struct gap gap; /* memory and bytes are set for a block, too */
     struct pool_segment *segment;
-    struct pool_piece *next; /* if it is spare */
+    struct pool_piece *next; /* if it is spare, or on a shelf */
 };
 
-#define SHELVES         32
-#define SHELF_BLOCKS    8
-#define SHELF_BLOCK_MAX (1 * MIB)
-/* A block may be larger than the request by this part of it: the images of a set differ little. */
-#define SHELF_SPARE_PART 8
+#define SHELF_BLOCK_MAX (4 * MIB)
+/* Sizes up to CLASS_STEPS * BUFFER_ALIGN are classes of their own. Each power of two after it has
+ * CLASS_STEPS classes, so a block is larger than the request by an eighth at most. */
+#define CLASS_STEPS 8
+#define CLASSES     (12 * CLASS_STEPS)
+static_assert((uint64_t)CLASS_STEPS * BUFFER_ALIGN << (CLASSES / CLASS_STEPS - 1) ==
+                  SHELF_BLOCK_MAX,
+              "the last class has the largest blocks");
+/* The part of the budget that may be on shelves; and that of the largest block with a class, which
+ * may be less than SHELF_BLOCK_MAX: in a little pool no request fails because blocks are larger
+ * than asked for. */
+#define SHELVED_PART     8
+#define SHELF_BLOCK_PART 64
 
 struct shelf {
-    alignas(64) pthread_mutex_t lock; /* guards the other members */
-    uint32_t count;
-    struct pool_piece *blocks[SHELF_BLOCKS];
+    alignas(64) pthread_mutex_t lock; /* guards `blocks`, and `next` of these */
+    struct pool_piece *blocks;
 };
 
 struct pool {
@@ -63,9 +70,9 @@ struct pool {
     struct list segments; /* ordered by address */
     struct gap *gaps;
     struct pool_piece *spare; /* kept for later blocks */
-    bool has_no_shelves;
+    size_t class_bytes_max;   /* of a block that has a class; needs no lock */
     _Atomic size_t shelved;   /* bytes of `used` that are on shelves; needs no lock */
-    struct shelf shelves[SHELVES];
+    struct shelf shelves[CLASSES];
 };
 
 static struct pool_piece *piece_of(struct gap *gap)
@@ -84,8 +91,11 @@ struct pool *pool_create(const char *name, size_t budget, size_t segment_bytes,
     pool->budget = budget / BUFFER_ALIGN * BUFFER_ALIGN;
     pool->segment_bytes = buffer_align(segment_bytes);
     pool->backend = *backend;
+    pool->class_bytes_max = pool->budget / SHELF_BLOCK_PART;
+    if (pool->class_bytes_max > SHELF_BLOCK_MAX)
+        pool->class_bytes_max = SHELF_BLOCK_MAX;
     lock_init(&pool->lock);
-    for (int i = 0; i < SHELVES; i++)
+    for (int i = 0; i < CLASSES; i++)
         lock_init(&pool->shelves[i].lock);
     list_init(&pool->segments);
     return pool;
@@ -157,52 +167,53 @@ static void piece_free(struct pool *pool, struct pool_piece *piece)
 
 /* ---- shelves --------------------------------------------------------------------------------- */
 
-static struct shelf *own_shelf(struct pool *pool)
+/* The class of a request, and in *size the size of its blocks. CLASSES: it has none. */
+static uint32_t class_of(const struct pool *pool, size_t bytes, size_t *size)
 {
-    static _Atomic uint32_t threads;
-    static _Thread_local uint32_t number; /* from 1 */
-    if (number == 0)
-        number = atomic_fetch_add(&threads, 1) + 1;
-    return &pool->shelves[number % SHELVES];
+    size_t units = buffer_align(bytes) / BUFFER_ALIGN, step = 1;
+    uint32_t octave = 0;
+    if (bytes > pool->class_bytes_max)
+        return CLASSES;
+    for (; units > step * CLASS_STEPS; octave++)
+        step *= 2;
+    step = octave > 0 ? step / 2 : 1;
+    units = (units + step - 1) / step; /* of the first octave: 1 to 8; of others: 9 to 16 */
+    *size = units * step * BUFFER_ALIGN;
+    return octave > 0 ? (octave - 1) * CLASS_STEPS + (uint32_t)units - 1 : (uint32_t)units - 1;
 }
 
 void pool_use_no_shelves(struct pool *pool)
 {
-    pool->has_no_shelves = true;
+    pool->class_bytes_max = 0;
 }
 
-/* Takes a block from the thread's shelf. NULL: it has none of this size. */
-static struct pool_piece *shelf_take(struct pool *pool, size_t bytes)
+/* NULL: the shelf is empty. */
+static struct pool_piece *shelf_take(struct pool *pool, struct shelf *shelf)
 {
-    struct shelf *shelf = own_shelf(pool);
-    struct pool_piece *found = NULL;
     pthread_mutex_lock(&shelf->lock);
-    for (uint32_t i = shelf->count; i-- > 0 && !found;) {
-        struct pool_piece *piece = shelf->blocks[i];
-        if (piece->gap.bytes < bytes || piece->gap.bytes - bytes > bytes / SHELF_SPARE_PART)
-            continue;
-        found = piece;
-        shelf->blocks[i] = shelf->blocks[--shelf->count];
-        atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
-    }
+    struct pool_piece *piece = shelf->blocks;
+    if (piece)
+        shelf->blocks = piece->next;
     pthread_mutex_unlock(&shelf->lock);
-    return found;
+    if (piece)
+        atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
+    return piece;
 }
 
-/* false: the shelf is full, or not for blocks of this size. */
+/* false: the block has not the size of a class, or the shelves have enough. */
 static bool shelf_put(struct pool *pool, struct pool_piece *piece)
 {
-    struct shelf *shelf = own_shelf(pool);
-    if (piece->gap.bytes > SHELF_BLOCK_MAX || pool->has_no_shelves)
+    size_t bytes = piece->gap.bytes, size = 0;
+    uint32_t class = class_of(pool, bytes, &size);
+    if (size != bytes || atomic_load(&pool->shelved) + bytes > pool->budget / SHELVED_PART)
         return false;
+    struct shelf *shelf = &pool->shelves[class];
+    atomic_fetch_add(&pool->shelved, bytes);
     pthread_mutex_lock(&shelf->lock);
-    bool put = shelf->count < SHELF_BLOCKS;
-    if (put) {
-        shelf->blocks[shelf->count++] = piece;
-        atomic_fetch_add(&pool->shelved, piece->gap.bytes);
-    }
+    piece->next = shelf->blocks;
+    shelf->blocks = piece;
     pthread_mutex_unlock(&shelf->lock);
-    return put;
+    return true;
 }
 
 /* Call with the pool's lock held. */
@@ -216,16 +227,10 @@ static void pool_free(struct pool *pool, struct pool_piece *piece)
 /* Call with the pool's lock held. Frees the blocks on all shelves. */
 static void clear_shelves(struct pool *pool)
 {
-    for (int i = 0; i < SHELVES && atomic_load(&pool->shelved) > 0; i++) {
-        struct shelf *shelf = &pool->shelves[i];
-        pthread_mutex_lock(&shelf->lock);
-        while (shelf->count > 0) {
-            struct pool_piece *piece = shelf->blocks[--shelf->count];
-            atomic_fetch_sub(&pool->shelved, piece->gap.bytes);
+    struct pool_piece *piece;
+    for (int i = 0; i < CLASSES && atomic_load(&pool->shelved) > 0; i++)
+        while ((piece = shelf_take(pool, &pool->shelves[i])))
             pool_free(pool, piece);
-        }
-        pthread_mutex_unlock(&shelf->lock);
-    }
 }
 
 /* Call with the pool's lock held. The lowest gap, NULL: there is none, also without shelves. */
@@ -274,7 +279,7 @@ void pool_destroy(struct pool *pool)
         pool->spare = piece->next;
         free(piece);
     }
-    for (int i = 0; i < SHELVES; i++)
+    for (int i = 0; i < CLASSES; i++)
         pthread_mutex_destroy(&pool->shelves[i].lock);
     pthread_mutex_destroy(&pool->lock);
     free(pool);
@@ -397,16 +402,19 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
 {
     bool fits = pool_fits(pool, bytes);
     struct pool_piece *piece = NULL;
+    size_t size = 0;
     *block = (struct pool_block){0};
     if (exhausted)
         *exhausted = false;
     if (bytes == 0)
         return true;
-    if (fits && bytes <= SHELF_BLOCK_MAX)
-        piece = shelf_take(pool, buffer_align(bytes));
+    uint32_t class = class_of(pool, bytes, &size);
+    if (fits && class < CLASSES)
+        piece = shelf_take(pool, &pool->shelves[class]);
     if (!piece) {
         pthread_mutex_lock(&pool->lock);
-        piece = fits ? pool_take_locked(pool, buffer_align(bytes)) : NULL;
+        piece = fits && class < CLASSES ? pool_take_locked(pool, size) : NULL;
+        piece = fits && !piece ? pool_take_locked(pool, buffer_align(bytes)) : piece;
         if (exhausted)
             *exhausted = !piece && (!fits || pool->used == held);
         pthread_mutex_unlock(&pool->lock);

@@ -1,6 +1,7 @@
 /* Tests of pool.c: budget, reuse, fragmentation, and that steady use does not call the backend. */
 #include <pthread.h>
 
+#include "codecs/image.h"
 #include "conf/limits.h"
 #include "gpu/engine/pool.h"
 #include "tests/fixtures/test.h"
@@ -144,7 +145,7 @@ TEST(test_a_gap_is_filled_at_the_lowest_address)
 
 /* ---- many blocks ----------------------------------------------------------------------------- */
 
-#define UNIT   (2 * MIB) /* too large for shelves */
+#define UNIT   (8 * MIB) /* too large for shelves */
 #define UNITS  4096
 #define BLOCKS 600
 
@@ -208,6 +209,70 @@ TEST(test_many_blocks_are_at_the_lowest_addresses)
 
 /* ---- shelves --------------------------------------------------------------------------------- */
 
+TEST(test_a_block_goes_to_the_next_request_of_its_class)
+{
+    struct pool *pool = open_pool(4 * MIB, 4 * MIB);
+    struct pool_block low, high, again;
+    assert_true(pool_take(pool, 8 * KIB, &low, NULL));
+    assert_true(pool_take(pool, 37 * KIB, &high, NULL));
+    assert_int_equal(pool_usage(pool).used, 48 * KIB); /* 40 KiB is the class of 37 */
+    void *memory = high.memory;
+    pool_give(pool, &low);
+    pool_give(pool, &high);
+    assert_int_equal(pool_usage(pool).used, 0);
+    assert_true(pool_take(pool, 40 * KIB, &again, NULL));
+    assert_ptr_equal(again.memory, memory);
+    assert_int_equal(pool_usage(pool).used, 40 * KIB);
+    pool_give(pool, &again);
+    assert_true(pool_take(pool, 36 * KIB, &again, NULL)); /* the next class */
+    assert_ptr_not_equal(again.memory, memory);
+    assert_int_equal(pool_usage(pool).used, 36 * KIB);
+    pool_give(pool, &again);
+    pool_destroy(pool);
+    assert_int_equal(counter.live, 0);
+}
+
+/* No block is larger than its request by more than an eighth, and small ones by less than
+ * BUFFER_ALIGN. */
+TEST(test_classes_waste_an_eighth_at_most)
+{
+    struct pool *pool = open_pool(256 * MIB, 8 * MIB);
+    struct pool_block block;
+    for (size_t bytes = 1; bytes < 6 * MIB; bytes += 1 + bytes / 50) {
+        size_t aligned = buffer_align(bytes), spare = aligned > 2 * KIB ? aligned / 8 : 0;
+        assert_true(pool_take(pool, bytes, &block, NULL));
+        assert_in_range(block.bytes, aligned, aligned + spare);
+        if (bytes > 4 * MIB)
+            assert_int_equal(block.bytes, aligned);
+        pool_give(pool, &block);
+    }
+    pool_destroy(pool);
+}
+
+TEST(test_shelves_hold_an_eighth_of_the_budget)
+{
+    struct pool *pool = open_pool(4 * MIB, 4 * MIB);
+    struct pool_block blocks[9], again;
+    for (size_t i = 0; i < 9; i++)
+        assert_true(pool_take(pool, 64 * KIB, &blocks[i], NULL));
+    void *first = blocks[0].memory, *last = blocks[8].memory;
+    for (size_t i = 0; i < 8; i++)
+        pool_give(pool, &blocks[8 - i]); /* the shelf has 512 KiB now */
+    pool_give(pool, &blocks[0]);
+    assert_true(pool_take(pool, 3 * MIB, &again, NULL)); /* beside the shelf */
+    pool_give(pool, &again);
+    for (size_t i = 0; i < 8; i++) {
+        assert_true(pool_take(pool, 64 * KIB, &blocks[i], NULL));
+        assert_ptr_not_equal(blocks[i].memory, first);
+    }
+    assert_ptr_equal(blocks[7].memory, last); /* the first that was given back */
+    assert_true(pool_take(pool, 64 * KIB, &blocks[8], NULL));
+    assert_ptr_equal(blocks[8].memory, first);
+    for (size_t i = 0; i < 9; i++)
+        pool_give(pool, &blocks[i]);
+    pool_destroy(pool);
+}
+
 static void *take_and_give(void *argument)
 {
     struct pool_block block;
@@ -216,30 +281,9 @@ static void *take_and_give(void *argument)
     return NULL;
 }
 
-TEST(test_a_thread_gets_its_last_block_again)
-{
-    struct pool *pool = open_pool(256 * KIB, 256 * KIB);
-    struct pool_block low, high, again;
-    assert_true(pool_take(pool, 8 * KIB, &low, NULL));
-    assert_true(pool_take(pool, 40 * KIB, &high, NULL));
-    void *memory = high.memory;
-    pool_give(pool, &low);
-    pool_give(pool, &high);
-    assert_int_equal(pool_usage(pool).used, 0);
-    assert_true(pool_take(pool, 36 * KIB, &again, NULL)); /* a little less */
-    assert_ptr_equal(again.memory, memory);
-    assert_int_equal(pool_usage(pool).used, 40 * KIB);
-    pool_give(pool, &again);
-    assert_true(pool_take(pool, 35 * KIB, &again, NULL)); /* the block would be too large */
-    assert_ptr_not_equal(again.memory, memory);
-    pool_give(pool, &again);
-    pool_destroy(pool);
-    assert_int_equal(counter.live, 0);
-}
-
 TEST(test_memory_on_shelves_is_free)
 {
-    struct pool *pool = open_pool(256 * KIB, 256 * KIB);
+    struct pool *pool = open_pool(4 * MIB, 4 * MIB);
     struct pool_block blocks[6], whole;
     pthread_t thread;
     bool exhausted;
@@ -247,16 +291,16 @@ TEST(test_memory_on_shelves_is_free)
         assert_true(pool_take(pool, 40 * KIB, &blocks[i], NULL));
     for (size_t i = 0; i < 5; i++)
         pool_give(pool, &blocks[i]);
-    assert_false(pool_take(pool, 256 * KIB, &whole, &exhausted));
+    assert_false(pool_take(pool, 4 * MIB, &whole, &exhausted));
     assert_false(exhausted); /* a block is in use */
     pool_give(pool, &blocks[5]);
-    assert_int_equal(pthread_create(&thread, NULL, take_and_give, pool), 0); /* another shelf */
+    assert_int_equal(pthread_create(&thread, NULL, take_and_give, pool), 0);
     pthread_join(thread, NULL);
-    assert_true(pool_has_room(pool, 256 * KIB));
-    assert_true(pool_take(pool, 256 * KIB, &whole, NULL));
+    assert_true(pool_has_room(pool, 4 * MIB));
+    assert_true(pool_take(pool, 4 * MIB, &whole, NULL));
     assert_int_equal(counter.allocs, 1);
     pool_give(pool, &whole);
-    assert_false(pool_take(pool, 257 * KIB, &whole, &exhausted));
+    assert_false(pool_take(pool, 5 * MIB, &whole, &exhausted));
     assert_true(exhausted);
     pool_destroy(pool);
 }
