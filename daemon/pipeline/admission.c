@@ -179,72 +179,111 @@ static bool is_soon(const struct admission *admission, const struct job_run *run
            (bytes <= SMALL_JOB_BYTES || engine_has_room(admission->engine, &run->plan));
 }
 
-/* Under the lock. The job gets its device here. The device that decodes, if the dispatcher has
- * chosen one, is tried first; otherwise the engine chooses. */
+/* The job gets its device here. The device that decodes, if the dispatcher has chosen one, is tried
+ * first; otherwise the engine chooses. */
 static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
 {
     struct engine_memory *memory = &run->reserved.memory;
     if (run->charge.on_device && engine_devices(engine) > 1 &&
         engine_device_state(engine, run->charge.device) == DEVICE_IN_SERVICE) {
         if (engine_reserve_on(engine, run->charge.device, &run->plan, memory, &run->error) ==
-            ENGINE_RESERVED)
+            ENGINE_RESERVED) {
+            run->reserved.device = memory->device;
             return ENGINE_RESERVED;
+        }
         run->error = (struct error){0};
     }
     enum engine_reserved reserved = engine_reserve(engine, &run->plan, memory, &run->error);
-    if (reserved == ENGINE_RESERVED)
+    if (reserved == ENGINE_RESERVED) {
         dispatch_move(&run->pipeline->dispatch, &run->charge, memory->device);
+        run->reserved.device = memory->device;
+    }
     return reserved;
 }
 
-/* Under the lock. true: admitted, or failed. If the working memory and the largest possible
- * results together exceed the lane, the job reserves the whole lane: real results are usually
- * smaller. */
-static bool take(struct admission *admission, struct job_run *run)
+/* What a job needs of the lane. If the working memory and the largest possible results together
+ * exceed the lane, the job reserves the whole lane: real results are usually smaller. false: the
+ * job has failed. */
+static bool lane_need(struct job_run *run, size_t *results, size_t *all)
 {
-    size_t working = working_need(run), results = results_need(run);
-    if (working > admission->lane_bytes_max) {
+    size_t most = run->pipeline->admission.lane_bytes_max, working = working_need(run);
+    *results = results_need(run);
+    if (working > most) {
         error_set(&run->error, STATUS_OVER_BUDGET,
                   "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
-                  "host_bytes", working, admission->lane_bytes_max);
-        return true;
+                  "host_bytes",
+                  working, most);
+        return false;
     }
-    if (results > admission->lane_bytes_max - working)
-        results = admission->lane_bytes_max - working;
+    if (*results > most - working)
+        *results = most - working;
+    *all = working + *results;
     run->reserved.by_device = needs_device_only(run);
-    bool soon = is_soon(admission, run, admission_need(run));
-    bool fits = working + results <= admission->lane_bytes_max - admission->lane_bytes;
-    enum engine_reserved reserved = ENGINE_WAIT;
-    if (soon && fits)
-        reserved = reserve(admission->engine, run);
-    admission->is_short = soon && reserved == ENGINE_WAIT;
-    if (reserved == ENGINE_RESERVED) {
-        admission->lane_bytes += working + results;
-        run->reserved.lane_bytes = working + results;
-        run->reserved.results_room = results;
-        run->reserved.asked_bytes = admission_need(run);
-        run->reserved.device = run->reserved.memory.device;
-        set_state(admission, run, RESERVATION_HELD);
-    }
-    return reserved != ENGINE_WAIT;
+    return true;
 }
 
+/* Under the lock. Gives the job its part of the lane; false: it must wait. */
+static bool take_lane(struct admission *admission, struct job_run *run, size_t results, size_t all)
+{
+    size_t asked = admission_need(run);
+    bool soon = is_soon(admission, run, asked);
+    admission->is_short = soon; /* if it is refused */
+    if (!soon || all > admission->lane_bytes_max - admission->lane_bytes)
+        return false;
+    admission->lane_bytes += all;
+    run->reserved.lane_bytes = all;
+    run->reserved.results_room = results;
+    run->reserved.asked_bytes = asked;
+    set_state(admission, run, RESERVATION_HELD);
+    return true;
+}
+
+/* Under the lock, after reserve(). true: admitted, or failed. */
+static bool settle(struct admission *admission, struct job_run *run, enum engine_reserved reserved)
+{
+    if (reserved == ENGINE_RESERVED)
+        return true;
+    bool waits = reserved == ENGINE_WAIT;
+    admission->lane_bytes -= run->reserved.lane_bytes;
+    run->reserved.lane_bytes = run->reserved.results_room = 0;
+    set_state(admission, run, waits ? RESERVATION_WAITS : RESERVATION_NONE);
+    admission->is_short = waits;
+    return !waits;
+}
+
+/* The lock is held while the engine is asked, so that no job overtakes the line meanwhile. */
 bool admission_try(struct job_run *run)
 {
+    size_t results, all;
+    bool through = !lane_need(run, &results, &all);
     struct admission *admission = lock(run);
-    bool through = take(admission, run);
-    if (through && run->reserved.state == RESERVATION_WAITS) /* the job failed */
+    if (through)
         set_state(admission, run, RESERVATION_NONE);
+    else if (take_lane(admission, run, results, all))
+        through = settle(admission, run, reserve(admission->engine, run));
     pthread_mutex_unlock(&admission->lock);
     return through;
 }
 
+/* The lock is not held while the engine is asked: many threads are here at once. If the engine
+ * refuses a job, the loop tries it again, because memory may have been given back meanwhile. */
 bool admission_pass(struct job_run *run)
 {
+    size_t results, all;
+    if (!lane_need(run, &results, &all))
+        return true;
     struct admission *admission = lock(run);
-    bool through = admission->line == 0 && take(admission, run);
-    if (!through)
+    bool goes = admission->line == 0 && take_lane(admission, run, results, all);
+    if (!goes)
         set_state(admission, run, RESERVATION_WAITS);
+    pthread_mutex_unlock(&admission->lock);
+    if (!goes)
+        return false;
+    enum engine_reserved reserved = reserve(admission->engine, run);
+    if (reserved == ENGINE_RESERVED)
+        return true;
+    pthread_mutex_lock(&admission->lock);
+    bool through = settle(admission, run, reserved);
     pthread_mutex_unlock(&admission->lock);
     return through;
 }
