@@ -246,6 +246,18 @@ static bool is_whole_scan(const struct jpeg_decompress_struct *reader)
     return reader->Ss == 0 && reader->Se == DCTSIZE2 - 1 && reader->Ah == 0 && reader->Al == 0;
 }
 
+static bool has_standard_tables(const struct jpeg_frame *frame)
+{
+    const struct jpeg_scan *scan = &frame->scans[0];
+    bool are_standard = true;
+    for (int i = 0; i < scan->component_count && are_standard; i++) {
+        const struct jpeg_huffman *wanted = &jpeg_standard_tables[i == 0 ? 0 : 2];
+        are_standard = memcmp(&frame->huffman[scan->dc[i]], &wanted[0], sizeof *wanted) == 0 &&
+                       memcmp(&frame->huffman[scan->ac[i]], &wanted[1], sizeof *wanted) == 0;
+    }
+    return are_standard;
+}
+
 bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const uint8_t *bytes,
                      size_t length)
 {
@@ -266,6 +278,7 @@ bool jpeg_fill_frame(struct jpeg_frame *frame, struct jpeg_state *state, const u
     if (!read_components(frame, reader) || !add_scan(frame, reader, &header, (uint32_t)at))
         return false;
     frame->scans[0].bytes = (uint32_t)(length - at);
+    frame->has_standard_tables = !frame->progressive && has_standard_tables(frame);
     return !frame->progressive || read_later_scans(frame, state, bytes, bytes + length);
 }
 

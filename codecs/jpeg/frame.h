@@ -23,6 +23,15 @@ struct jpeg_huffman {
     uint8_t symbols[256]; /* in the order of their codes; zero after the last one */
 };
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+/* ISO/IEC 10918-1, K.3.3: DC and AC of luma, then of chroma. */
+extern const struct jpeg_huffman jpeg_standard_tables[4];
+#ifdef __cplusplus
+}
+#endif
+
 struct jpeg_component {
     uint8_t h, v;        /* sampling factors */
     uint16_t quant[64];  /* in natural order: index 8 * row + column; 1 to 65535 */
@@ -49,6 +58,7 @@ struct jpeg_frame {
     uint32_t width, height;
     uint8_t component_count;  /* 1: gray; 3: Y, Cb, Cr */
     bool progressive;
+    bool has_standard_tables; /* a sequential scan has just those of jpeg_standard_tables */
     struct jpeg_component components[JPEG_COMPONENTS_MAX];
     uint32_t scan_count;      /* sequential: 1 */
     struct jpeg_scan scans[JPEG_FRAME_SCANS_MAX];

@@ -405,7 +405,8 @@ void cuda_codec_prefetch_frame(const struct engine_task *task)
         (const struct jpeg_frame *)(task->memory->input + plan->frame_at);
     if (decoder_of(task) == DEVICE_CODEC_JPEG) {
         prefetch(frame, offsetof(struct jpeg_frame, scans) + sizeof frame->scans[0]);
-        prefetch(&frame->huffman_count, JPEG_TABLES_MAX * sizeof frame->huffman[0]);
+        if (task->has_own_tables)
+            prefetch(frame->huffman, JPEG_TABLES_MAX * sizeof frame->huffman[0]);
     }
     if (plan->variant_count > 0 && plan->variants[0].encoder.codec == DEVICE_CODEC_JPEG)
         prefetch(task->memory->input + plan->variants[0].encoder.header_at,
@@ -547,7 +548,10 @@ static size_t encoder_bytes(const struct engine_task *task, const struct encoder
  * because it has the fixed parts and the alignment gaps only once. */
 void cuda_codec_measure(struct engine_task *task)
 {
+    const struct jpeg_frame *frame =
+        (const struct jpeg_frame *)(task->memory->input + task->plan->frame_at);
     task->scans_at = task->scans_bytes = 0;
+    task->has_own_tables = decoder_of(task) == DEVICE_CODEC_JPEG && !frame->has_standard_tables;
     size_t sum = decoder_bytes(task);
     for (size_t i = 0; i < CUDA_ENCODERS && sum < SIZE_MAX; i++) {
         size_t bytes = encoder_bytes(task, &encoder_calls[i]);

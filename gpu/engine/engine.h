@@ -101,6 +101,7 @@ struct engine_task {
     size_t scans_bytes;       /* The same for a progressive file's first batch, or 0. The member
                                  before is then for its second batch. */
     size_t scans_at;          /* of a progressive file: jpeg_scans_at */
+    bool has_own_tables;      /* its file's Huffman tables are read to describe its batch */
 };
 
 /* Whether memory was reserved, can be reserved later, or can never be. */
@@ -200,5 +201,7 @@ struct engine_activity {
 /* Adds the activity since the last call to *total. The CPU engine counts as device 0. */
 void engine_take_activity(struct engine *engine, uint32_t device, struct engine_activity *total);
 
+/* The CPU time that the threads of all devices have used, in nanoseconds. */
+uint64_t engine_cpu_ns(const struct engine *engine);
 struct pool_usage engine_pinned_usage(const struct engine *engine);
 struct pool_usage engine_device_usage(const struct engine *engine, uint32_t device);

@@ -274,26 +274,47 @@ static bool has_set(const struct jpeg_frame *frame, uint32_t count,
     return same;
 }
 
+/* The distinct sets of tables of a batch. */
+struct table_sets {
+    struct decode_table_set *sets;
+    uint32_t count;
+    const struct decode_table_set *standard; /* the one of jpeg_standard_tables; or NULL */
+};
+
+/* NULL: the batch has no set with the image's tables. Standard tables are not read, because they
+ * come from the memory of another thread: that takes longer than all else here. */
+static const struct decode_table_set *find_set(const struct table_sets *known,
+                                               const struct jpeg_frame *frame, uint32_t count)
+{
+    uint32_t compared = known->count < SETS_COMPARED ? known->count : SETS_COMPARED;
+    if (frame->has_standard_tables)
+        return known->standard && known->standard->count >= count ? known->standard : NULL;
+    for (uint32_t i = 1; i <= compared; i++)
+        if (has_set(frame, count, &known->sets[known->count - i]))
+            return &known->sets[known->count - i];
+    return NULL;
+}
+
 /* Makes the image use a set of tables that the batch has already, or adds its own set, which is
  * built in the image's work memory. */
 static void choose_tables(struct decode_descriptor *to, const struct jpeg_frame *frame,
-                          struct decode_table_set *sets, uint32_t *set_count)
+                          struct table_sets *known)
 {
-    struct decode_table_set *set = &sets[*set_count];
     uint32_t count = frame->component_count == 1 ? 2 : DECODE_TABLES;
-    uint32_t compared = *set_count < SETS_COMPARED ? *set_count : SETS_COMPARED;
-    for (uint32_t i = 1; i <= compared; i++) {
-        if (has_set(frame, count, set - i)) {
-            to->tables = (set - i)->to;
-            return;
-        }
+    const struct decode_table_set *found = find_set(known, frame, count);
+    if (found) {
+        to->tables = found->to;
+        return;
     }
+    struct decode_table_set *set = &known->sets[known->count++];
     memset(set, 0, sizeof *set);
     set->count = count;
     for (uint32_t i = 0; i < count; i++)
-        set->huffman[i] = *table_of(frame, i);
+        set->huffman[i] =
+            frame->has_standard_tables ? jpeg_standard_tables[i] : *table_of(frame, i);
     set->to = (uint32_t *)to->tables;
-    ++*set_count;
+    if (frame->has_standard_tables)
+        known->standard = set;
 }
 
 static void set_coefficients(struct decode_descriptor *to, const struct jpeg_decode_image *image)
@@ -369,15 +390,17 @@ size_t jpeg_decode_describe(const struct jpeg_decode_image *images, size_t count
         return needed;
     memset(batch, 0, sizeof *batch);
     batch->image_count = (uint32_t)count;
+    struct table_sets known = {parts.sets, 0, NULL};
     for (size_t i = 0; i < count; i++) {
         struct decode_descriptor *image = &parts.images[i];
         describe_image(image, &images[i]);
         if (!images[i].coefficients)
-            choose_tables(image, images[i].frame, parts.sets, &batch->table_set_count);
+            choose_tables(image, images[i].frame, &known);
         batch->has_restarts |= image->segments > 1;
         if (image->sub_words > batch->sub_words)
             batch->sub_words = image->sub_words;
     }
+    batch->table_set_count = known.count;
     count_blocks(&parts, batch);
     return needed;
 }

@@ -41,6 +41,23 @@ TEST(sequential_files_have_one_scan_to_the_end)
     picture_free(&file);
 }
 
+TEST(standard_tables_are_recognized)
+{
+    assert_true(read_picture(&(struct picture_jpeg){.width = 40, .height = 30}));
+    assert_true(frame.has_standard_tables);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_memory_equal(&frame.huffman[i], &jpeg_standard_tables[i], sizeof frame.huffman[i]);
+    assert_true(read_picture(&(struct picture_jpeg){.width = 40, .height = 30, .colour = PICTURE_GRAY}));
+    assert_true(frame.has_standard_tables);
+    assert_true(read_picture(&(struct picture_jpeg){.width = 8, .height = 8, .progressive = true}));
+    assert_false(frame.has_standard_tables);
+    struct picture_file file = make_jpeg(.width = 40, .height = 30);
+    file.bytes[picture_jpeg_marker(&file, 0xC4) + 5] ^= 1; /* the first counts of a table */
+    file.bytes[picture_jpeg_marker(&file, 0xC4) + 6] ^= 1;
+    assert_false(read_file(&file) && frame.has_standard_tables);
+    picture_free(&file);
+}
+
 TEST(sequential_files_with_another_scan_header_are_left_to_libjpeg)
 {
     struct picture_file file = make_jpeg(.width = 40, .height = 30);
