@@ -229,9 +229,9 @@
 /* Tasks in any batch, at most; only a batch that is light, or has only small images, may have more
  * than BATCH_TASKS_HEAVY. The device's thread needs 50 us to enqueue a batch that uses the JPEG
  * codec, for any number of images, and further 1 to 2 us per image. */
-#define BATCH_TASKS_MAX 128
+#define BATCH_TASKS_MAX 256
 /* Images that the device encodes for a batch, in one launch. A task has up to JOB_OUTPUTS_MAX. */
-#define BATCH_IMAGES_MAX 256
+#define BATCH_IMAGES_MAX 512
 /* Pixels of the sources of a batch. The launches of the JPEG codec take the device's thread about
  * 50 us, and on an H200 its kernels process 60 pixels per nanosecond. A batch of BATCH_PIXELS_MAX
  * runs for 1 ms: the launches cost 5%, and the first task waits 1 ms for the last one. A batch of
@@ -247,8 +247,8 @@
 #define BATCHES_LIGHT     2
 #define BATCH_PIXELS_WAIT (1u << 20)
 /* An image of at most this many pixels is small. While BATCHES_LIGHT light batches run, small
- * images also wait until they are BATCH_TASKS_HEAVY, or more if the device has more than
- * BATCH_TASKS_MAX tasks (cuda_queue.c), so that the batches grow with the load. A batch of small
+ * images also wait until they are BATCH_TASKS_HEAVY, or more if the device has more tasks
+ * (cuda_queue.c), so that the batches grow with the load. A batch of small
  * images may then have this many pixels, and counts as light: on an H200 it runs for less than a
  * millisecond. */
 #define BATCH_PIXELS_SMALL  (256u << 10)

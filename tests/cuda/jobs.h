@@ -10,7 +10,7 @@
 #include "tests/cuda/fault.h"
 #include "tests/fixtures/picture.h"
 
-#define JOBS_MAX 264
+#define JOBS_MAX 520
 #define JOBS_OPS "['grayscale','sobel']"
 
 struct jobs {

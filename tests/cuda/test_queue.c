@@ -10,7 +10,7 @@
 #include "tests/fixtures/picture.h"
 
 #define SLOTS 8
-#define TASKS 600
+#define TASKS 1200
 
 static struct jpeg_frame progressive_frame; /* of a small file */
 static size_t progressive_bytes;
@@ -111,8 +111,8 @@ TEST(test_free_slots_share_the_queue)
         {"photographs for all slots", 20, 4000, 3000, 8, {3, 3, 3, 3, 2, 2, 2, 2}},
         {"up to 64 megapixels in one slot", 20, 4000, 3000, 1, {5}},
         {"larger than a batch", 3, 10000, 9000, 2, {1, 1}},
-        {"thumbnails share launches", 150, 256, 256, 8, {64, 64, 22}},
-        {"the smallest images", 200, 1, 1, 8, {128, 72}},
+        {"thumbnails share launches", 150, 256, 256, 8, {64, 64}}, /* 22 wait */
+        {"the smallest images", 300, 1, 1, 8, {256, 44}},
         {"up to 16 larger ones", 100, 700, 500, 1, {16}},
         {"at least 4 megapixels", 16, 1000, 1000, 8, {4, 4, 4, 4}},
         {"the share is more than 4 megapixels", 40, 1000, 1000, 8, {5, 5, 5, 5, 5, 5, 5, 5}},
@@ -146,14 +146,14 @@ TEST(test_small_batches_wait_for_each_other)
     check_batches("a larger one", (size_t[]){1, 0});
 }
 
-/* The more tasks the device has, the more small images share a batch: a quarter of those beyond
- * 128, but 16 to 128. */
+/* The more tasks the device has, the more small images share a batch: half of those beyond 32, but
+ * 16 to 256. */
 TEST(test_batches_of_small_images_grow)
 {
     static const struct {
         size_t held;
         uint32_t wanted;
-    } rows[] = {{2, 16}, {128, 16}, {192, 16}, {228, 25}, {512, 96}, {640, 128}, {4096, 128}};
+    } rows[] = {{2, 16}, {64, 16}, {65, 16}, {82, 25}, {224, 96}, {544, 256}, {4096, 256}};
     struct cuda_device *device = &engine.devices[0];
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         open_device(8);
