@@ -63,12 +63,10 @@ struct daemon {
     uv_async_t engine_async; /* a thread of the engine reports a fault */
     uv_signal_t signals[SIGNALS];
     uv_timer_t check_timer, watchdog_timer, drain_timer, sweep_timer;
-
     struct worker_task sweep; /* removes temporary files of dead daemons */
     bool sweeping;
     size_t swept;  /* files that the last sweep removed */
     bool has_root; /* result of files_has_root in the last sweep */
-
     bool running;  /* from the end of the start on */
     bool paused;   /* by SIGUSR2 */
     bool draining; /* fetches no more jobs and will exit */
@@ -385,14 +383,16 @@ static void init_handles(struct daemon *daemon)
     listen_to_signals(daemon);
 }
 
-/* The threads besides the workers that each need a CPU while many jobs run. With CUDA these are the
- * loop, which submits the work of all devices, and a Redis on this host. On the CPU engine both
- * need little time. */
+/* The threads besides the workers and those of devices that need a CPU while many jobs run: with
+ * CUDA, the loop and a Redis on this host. On the CPU engine both need little time. */
 static uint32_t other_threads(const struct daemon *daemon)
 {
-    if (engine_is_synchronous(daemon->engine))
-        return 0;
-    return 1u + shard_is_local(daemon->options);
+    return engine_is_synchronous(daemon->engine) ? 0 : 1u + shard_is_local(daemon->options);
+}
+
+static uint64_t devices_cpu_ns(const void *engine)
+{
+    return engine_cpu_ns(engine);
 }
 
 static void say_limits(const struct machine *machine, const struct options *options)
@@ -548,7 +548,8 @@ static enum exit_status open_parts(struct daemon *daemon)
         .context = daemon,
     };
     if (daemon->workers) {
-        workers_leave_cpus(daemon->workers, daemon->workers_pausing);
+        workers_leave_cpus(daemon->workers, daemon->workers_pausing, devices_cpu_ns,
+                           daemon->engine);
         daemon->pipeline = pipeline_create(&parts);
     }
     if (daemon->pipeline && !engine_is_synchronous(daemon->engine))

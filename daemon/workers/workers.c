@@ -19,7 +19,7 @@
  * of the option batch). */
 #define COLLECT_MS  2
 #define PATIENT_MAX 32
-/* How often the loop's share of a CPU is measured: workers_leave_cpus. */
+/* How often the shares of CPUs are measured: workers_leave_cpus. */
 #define SHARE_NS (NS_PER_S / 10)
 
 struct worker {
@@ -32,6 +32,7 @@ struct worker {
     bool handed_on; /* this and the next member: only this thread uses them. The last task ended
                        with workers_hand_on */
     bool was_away;  /* and then the worker was given up already */
+    bool is_gone;   /* it was given up, and its thread must end; only this thread uses it */
     uint32_t number;
 };
 
@@ -47,7 +48,9 @@ struct workers {
     uint32_t idle;         /* threads that wait for `wanted` */
     uint32_t running, limit; /* threads in a task, without those given up, and their maximum */
     bool waking;           /* an idle thread was signalled and does not run yet */
-    struct list finished;
+    struct list_node *finished; /* the last one first, linked by `next`: to add one touches no
+                                   other */
+    uint32_t finished_count;
     bool notified;         /* the loop was woken and will take `finished` */
     bool timer_runs;     /* the loop will take `finished` when `timer` ends, without being woken */
     struct list threads; /* struct worker, without those given up */
@@ -61,8 +64,11 @@ struct workers {
     uv_timer_t timer;  /* this and the following members: only the loop thread uses them */
     uint64_t taken_ms; /* when the loop last took a finished task while `timer` did not run, by
                           uv_now */
-    uint32_t pausing_most;                 /* of workers_leave_cpus */
-    uint64_t measured_ns, measured_cpu_ns; /* CLOCK_MONOTONIC, and the loop's CPU time then */
+    uint32_t pausing_most;  /* this and the next two: of workers_leave_cpus */
+    workers_others *others; /* NULL: none */
+    const void *others_context;
+    /* CLOCK_MONOTONIC, and the CPU time of the loop and of the others then. */
+    uint64_t measured_ns, measured_cpu_ns, measured_others_ns;
     void (*on_collected)(void *context); /* optional: workers_on_collected */
     void *context;
 };
@@ -119,7 +125,7 @@ static size_t count_waiting(const struct workers *workers)
  */
 static bool can_wait(const struct workers *workers, const struct worker_task *task)
 {
-    return workers->timer_runs && workers->finished.length < PATIENT_MAX &&
+    return workers->timer_runs && workers->finished_count < PATIENT_MAX &&
            (task->patient || (task->yields && count_waiting(workers) >= PATIENT_MAX));
 }
 
@@ -147,28 +153,25 @@ static struct list *line_to_begin(struct workers *workers)
     return workers->running < workers->limit ? next_line(workers) : NULL;
 }
 
-/* Waits for a task and notes that this worker runs it. NULL: the thread must end. */
-static struct worker_task *take_task(struct worker *worker)
+/* Call with the lock held. Waits for a task and notes that this worker runs it. NULL: the thread
+ * must end. */
+static struct worker_task *take_task(struct worker *worker, uint64_t now_ns)
 {
     struct workers *workers = worker->workers;
-    pthread_mutex_lock(&workers->lock);
     struct list *line;
-    while (!(line = line_to_begin(workers)) && !workers->stopping)
+    while (!(line = line_to_begin(workers)) && !workers->stopping) {
         wait_for_tasks(workers);
-    struct worker_task *task = NULL;
-    if (line) {
-        task = container_of(list_pop(line), struct worker_task, node);
-        task->waiting = false;
-        task->worker = worker;
-        worker->task = task;
-        workers->running++;
-        worker->began_ns = clock_now_ns();
-        ranks_serve(&workers->ranks, &task->rank);
+        now_ns = clock_now_ns();
     }
-    bool wakes = take_over_waking(workers);
-    pthread_mutex_unlock(&workers->lock);
-    if (wakes)
-        pthread_cond_signal(&workers->wanted);
+    if (!line)
+        return NULL;
+    struct worker_task *task = container_of(list_pop(line), struct worker_task, node);
+    task->waiting = false;
+    task->worker = worker;
+    worker->task = task;
+    workers->running++;
+    worker->began_ns = now_ns;
+    ranks_serve(&workers->ranks, &task->rank);
     return task;
 }
 
@@ -210,30 +213,19 @@ static bool rejoin_or_leave(struct worker *worker)
     return !leaves;
 }
 
-/* task: NULL after workers_hand_on. false: the thread must end without using `workers` again,
- * because workers_destroy may free it after the unlock. */
-static bool finish_task(struct worker *worker, struct worker_task *task)
+/* Call with the lock held. true: the caller must wake the loop. */
+static bool finish_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
 {
     struct workers *workers = worker->workers;
-    uint64_t now_ns = clock_now_ns();
-    bool notify = false;
-    pthread_mutex_lock(&workers->lock);
     bool was_away = worker->is_given_up;
-    if (task) {
-        leave_task(worker, task, now_ns);
-        list_push(&workers->finished, &task->node);
-        /* workers_stop does not wait for a thread that was given up, so after it the waker may be
-         * closed. */
-        notify = !(was_away && workers->stopping) && !can_wait(workers, task) &&
-                 take_over_notifying(workers);
-    }
-    bool stays = !was_away || rejoin_or_leave(worker);
-    if (notify && !stays) /* before the unlock, because `workers` may be freed after it */
-        waker_wake(&workers->waker);
-    pthread_mutex_unlock(&workers->lock);
-    if (notify && stays) /* after the unlock, because the woken loop takes the lock at once */
-        waker_wake(&workers->waker);
-    return stays;
+    leave_task(worker, task, now_ns);
+    task->node.next = workers->finished;
+    workers->finished = &task->node;
+    workers->finished_count++;
+    /* workers_stop does not wait for a thread that was given up, so after it the waker may be
+     * closed. */
+    return !(was_away && workers->stopping) && !can_wait(workers, task) &&
+           take_over_notifying(workers);
 }
 
 void worker_close_later(struct worker_tools *tools, int descriptor)
@@ -241,6 +233,48 @@ void worker_close_later(struct worker_tools *tools, int descriptor)
     if (tools->to_close >= 0)
         close(tools->to_close);
     tools->to_close = descriptor;
+}
+
+/* What follows the end of a task. The lock is free meanwhile: the woken loop takes it at once, and
+ * to close a file may take long. Returns the time after it. */
+static uint64_t follow_up(struct workers *workers, bool notify, struct worker_tools *tools,
+                          uint64_t now_ns)
+{
+    if (!notify && tools->to_close < 0)
+        return now_ns;
+    pthread_mutex_unlock(&workers->lock);
+    if (notify)
+        waker_wake(&workers->waker);
+    worker_close_later(tools, -1);
+    now_ns = clock_now_ns();
+    pthread_mutex_lock(&workers->lock);
+    return now_ns;
+}
+
+/* Ends a task and takes the next one, if possible with the lock only once. ended: NULL: there is
+ * none. returns: the worker may have been given up. NULL: the thread must end; if worker->is_gone,
+ * without using `workers` again, because workers_destroy may free it after the unlock. */
+static struct worker_task *next_task(struct worker *worker, struct worker_tools *tools,
+                                     struct worker_task *ended, bool returns)
+{
+    struct workers *workers = worker->workers;
+    struct worker_task *task = NULL;
+    uint64_t now_ns = clock_now_ns();
+    pthread_mutex_lock(&workers->lock);
+    bool was_away = returns && worker->is_given_up;
+    bool notify = ended && finish_task(worker, ended, now_ns);
+    worker->is_gone = was_away && !rejoin_or_leave(worker);
+    if (notify && worker->is_gone) /* before the unlock, because `workers` may be freed after it */
+        waker_wake(&workers->waker);
+    if (!worker->is_gone) {
+        now_ns = follow_up(workers, notify, tools, now_ns);
+        task = take_task(worker, now_ns);
+    }
+    bool wakes = !worker->is_gone && take_over_waking(workers);
+    pthread_mutex_unlock(&workers->lock);
+    if (wakes)
+        pthread_cond_signal(&workers->wanted);
+    return task;
 }
 
 static void *worker_main(void *argument)
@@ -252,21 +286,22 @@ static void *worker_main(void *argument)
                                  worker->number,
                                  worker,
                                  -1};
-    bool usable = tools.codec && tools.sink && tools.frame, stays = true;
+    bool usable = tools.codec && tools.sink && tools.frame;
     if (!usable) /* uncovered: memory (tests/coverage/reasons.txt) */
         log_error("no memory for the codecs of a worker thread; the thread ends");
-    for (struct worker_task *task; usable && stays && (task = take_task(worker));) {
+    struct worker_task *task = usable ? next_task(worker, &tools, NULL, false) : NULL;
+    while (task) {
         worker->handed_on = false;
         task->run(task, &tools);
         /* Nobody gives up a worker without a task. */
-        if (!worker->handed_on || worker->was_away)
-            stays = finish_task(worker, worker->handed_on ? NULL : task);
-        worker_close_later(&tools, -1);
+        task = next_task(worker, &tools, worker->handed_on ? NULL : task,
+                         !worker->handed_on || worker->was_away);
     }
+    worker_close_later(&tools, -1);
     codec_context_destroy(tools.codec);
     free(tools.sink);
     free(tools.frame);
-    if (!stays) /* it is no longer in workers->threads, so workers_stop does not free it */
+    if (worker->is_gone) /* it is no longer in workers->threads, so workers_stop does not free it */
         free(worker);
     return NULL;
 }
@@ -309,13 +344,13 @@ static void on_timer(uv_timer_t *timer)
 
 /* Notes when the loop has taken tasks. true: the timer must be started, because tasks finish often:
  * the loop has taken others at most COLLECT_MS ago. */
-static bool note_taken(struct workers *workers, const struct list *taken)
+static bool note_taken(struct workers *workers, bool some)
 {
     uint64_t now_ms = uv_now(workers->timer.loop);
     bool often = now_ms - workers->taken_ms <= COLLECT_MS;
-    if (!list_empty(taken))
+    if (some)
         workers->taken_ms = now_ms;
-    return !list_empty(taken) && often;
+    return some && often;
 }
 
 static void set_limit(struct workers *workers, uint32_t limit)
@@ -328,42 +363,59 @@ static void set_limit(struct workers *workers, uint32_t limit)
         pthread_cond_signal(&workers->wanted);
 }
 
+static uint64_t others_cpu_ns(const struct workers *workers)
+{
+    return workers->others ? workers->others(workers->others_context) : 0;
+}
+
 static void measure_share(struct workers *workers)
 {
     uint64_t now_ns = clock_now_ns(), passed_ns = now_ns - workers->measured_ns;
     if (workers->pausing_most == 0 || passed_ns < SHARE_NS)
         return;
-    uint64_t cpu_ns = clock_thread_cpu_ns();
+    uint64_t cpu_ns = clock_thread_cpu_ns(), others_ns = others_cpu_ns(workers);
     double share = (double)(cpu_ns - workers->measured_cpu_ns) / (double)passed_ns;
-    double pausing = share < 1 ? share * workers->pausing_most + 0.5 : workers->pausing_most;
-    set_limit(workers, workers->count - (uint32_t)pausing);
+    double others = (double)(others_ns - workers->measured_others_ns) / (double)passed_ns;
+    double pausing = (share < 1 ? share : 1) * workers->pausing_most + others + 0.5;
+    set_limit(workers, pausing < workers->count ? workers->count - (uint32_t)pausing : 1);
     workers->measured_ns = now_ns;
     workers->measured_cpu_ns = cpu_ns;
+    workers->measured_others_ns = others_ns;
 }
 
-void workers_leave_cpus(struct workers *workers, uint32_t most)
+void workers_leave_cpus(struct workers *workers, uint32_t most, workers_others *others,
+                        const void *context)
 {
     assert(most < workers->count);
     workers->pausing_most = most;
+    workers->others = others;
+    workers->others_context = context;
     workers->measured_ns = clock_now_ns();
     workers->measured_cpu_ns = clock_thread_cpu_ns();
+    workers->measured_others_ns = others_cpu_ns(workers);
 }
 
 void workers_collect(struct workers *workers)
 {
     struct list taken;
     bool runs = uv_is_active((uv_handle_t *)&workers->timer);
-    list_init(&taken);
     pthread_mutex_lock(&workers->lock);
-    list_take(&taken, &workers->finished);
-    bool starts = !runs && note_taken(workers, &taken);
+    struct list_node *finished = workers->finished;
+    workers->finished = NULL;
+    workers->finished_count = 0;
+    bool starts = !runs && note_taken(workers, finished != NULL);
     workers->notified = false;
     workers->timer_runs = runs || starts;
     pthread_mutex_unlock(&workers->lock);
     if (starts)
         uv_timer_start(&workers->timer, on_timer, COLLECT_MS, 0);
     measure_share(workers);
-    bool some = !list_empty(&taken);
+    bool some = finished != NULL;
+    list_init(&taken);
+    for (struct list_node *next; finished; finished = next) {
+        next = finished->next;
+        list_push_front(&taken, finished);
+    }
     for (struct list_node *node; (node = list_pop(&taken));) {
         struct worker_task *task = container_of(node, struct worker_task, node);
         task->done(task);
@@ -391,7 +443,6 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
     pthread_cond_init(&workers->wanted, NULL);
     for (int i = 0; i < WORKERS_PRIORITIES; i++)
         list_init(&workers->waiting[i]);
-    list_init(&workers->finished);
     list_init(&workers->threads);
     for (uint32_t i = 0; i < count; i++) {
         if (start_thread(workers))
@@ -417,13 +468,35 @@ void workers_on_collected(struct workers *workers, void (*collected)(void *conte
 /* Call with the lock held. */
 static void push_task(struct workers *workers, struct worker_task *task)
 {
-    assert(task->priority < WORKERS_PRIORITIES);
-    task->worker = NULL;
-    task->patient = task->yields = false;
     task->waiting = true;
     if (task->rank.at == 0)
         task->rank = ranks_next(&workers->ranks, 0);
     rank_push(&workers->waiting[task->priority], &task->node, TASK_RANK);
+}
+
+/* Prepares tasks to be submitted. true: they have one priority and rank_push would keep their
+ * order.
+ */
+static bool prepare_tasks(struct list *tasks)
+{
+    const struct worker_task *first = container_of(list_first(tasks), struct worker_task, node);
+    bool are_alike = true;
+    list_each (node, tasks) {
+        struct worker_task *task = container_of(node, struct worker_task, node);
+        assert(task->priority < WORKERS_PRIORITIES);
+        task->worker = NULL;
+        task->patient = task->yields = false;
+        are_alike &= task->rank.at != 0 && task->priority == first->priority &&
+                     task->rank.priority == first->rank.priority;
+    }
+    return are_alike;
+}
+
+/* Call with the lock held. Whether rank_push would append a task of this rank. */
+static bool is_appended(const struct list *waiting, const struct rank *rank)
+{
+    return list_empty(waiting) ||
+           rank_at(waiting->head.prev, TASK_RANK)->priority == rank->priority;
 }
 
 void workers_submit(struct workers *workers, struct worker_task *task)
@@ -436,7 +509,17 @@ void workers_submit(struct workers *workers, struct worker_task *task)
 
 void workers_submit_all(struct workers *workers, struct list *tasks)
 {
+    if (list_empty(tasks))
+        return;
+    const struct worker_task *first = container_of(list_first(tasks), struct worker_task, node);
+    bool are_alike = prepare_tasks(tasks);
     pthread_mutex_lock(&workers->lock);
+    struct list *waiting = &workers->waiting[first->priority];
+    if (are_alike && is_appended(waiting, &first->rank)) {
+        list_each (node, tasks)
+            container_of(node, struct worker_task, node)->waiting = true;
+        list_take(waiting, tasks);
+    }
     for (struct list_node *node; (node = list_pop(tasks));)
         push_task(workers, container_of(node, struct worker_task, node));
     bool wakes = take_over_waking(workers);

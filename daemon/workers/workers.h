@@ -61,10 +61,15 @@ struct workers;
 struct workers *workers_create(uv_loop_t *loop, uint32_t count);
 /* Sets a function that is called after each batch of calls of `done`. At first there is none. */
 void workers_on_collected(struct workers *workers, void (*collected)(void *context), void *context);
-/* Lets threads pause, at most `most`, for which the host has no CPU while the loop thread and Redis
- * are busy. While the loop needs a share S of a CPU, S x `most` threads, rounded, begin no task.
- * The share is measured while tasks finish, every 100 ms. At first no thread pauses. */
-void workers_leave_cpus(struct workers *workers, uint32_t most);
+/* The CPU time that other threads have used which workers must leave a CPU. Called on the loop. */
+typedef uint64_t workers_others(const void *context);
+/* Lets threads pause for which the host has no CPU while others are busy: the loop thread and
+ * Redis, for which `most` threads pause at most, and the threads of `others` (NULL: there are
+ * none). While the loop needs a share S of a CPU and the others a share O, S x `most` + O threads,
+ * rounded, begin no task. The shares are measured while tasks finish, every 100 ms. At first no
+ * thread pauses. */
+void workers_leave_cpus(struct workers *workers, uint32_t most, workers_others *others,
+                        const void *context);
 /* Any thread. The caller owns the task and keeps it valid until `done` is called, the task is
  * withdrawn, or `run` has called workers_hand_on. */
 void workers_submit(struct workers *workers, struct worker_task *task);

@@ -193,6 +193,15 @@ static void cuda_close(struct engine *engine)
     cuda_free_engine(cuda);
 }
 
+static uint64_t cuda_cpu_ns(const struct engine *engine)
+{
+    const struct cuda_engine *cuda = (const struct cuda_engine *)engine;
+    uint64_t sum_ns = 0;
+    for (uint32_t d = 0; d < engine->device_count; d++)
+        sum_ns += cuda_thread_cpu_ns(&cuda->devices[d]);
+    return sum_ns;
+}
+
 static void cuda_set_in_service(struct engine *engine, uint32_t device, bool in_service,
                                 const char *why)
 {
@@ -221,6 +230,7 @@ static const struct engine_table cuda_table = {
     .release = cuda_release,
     .submit = cuda_submit,
     .set_in_service = cuda_set_in_service,
+    .cpu_ns = cuda_cpu_ns,
 };
 
 /* ---- opening ---- */

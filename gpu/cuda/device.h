@@ -423,5 +423,7 @@ bool cuda_thread_start(struct cuda_device *device);
 /* Ends the thread, and waits for that until until_ns (CLOCK_MONOTONIC), or at most a second longer.
  * false: the thread hangs in a CUDA call. Idempotent. */
 bool cuda_thread_stop(struct cuda_device *device, uint64_t until_ns);
+/* The CPU time that the thread has used. Not while cuda_thread_stop runs. */
+uint64_t cuda_thread_cpu_ns(const struct cuda_device *device);
 /* engine_table.submit */
 void cuda_submit(struct engine *engine, struct engine_task *task);

@@ -406,6 +406,16 @@ bool cuda_thread_start(struct cuda_device *device)
     return device->has_thread;
 }
 
+uint64_t cuda_thread_cpu_ns(const struct cuda_device *device)
+{
+    clockid_t clock;
+    struct timespec used = {0};
+    if (!device->has_thread || pthread_getcpuclockid(device->thread, &clock) != 0 ||
+        clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
 bool cuda_thread_stop(struct cuda_device *device, uint64_t until_ns)
 {
     uint64_t now_ns = clock_now_ns();

@@ -167,6 +167,11 @@ void engine_take_activity(struct engine *engine, uint32_t device, struct engine_
     activity_take(&engine->devices[device]->activity, total);
 }
 
+uint64_t engine_cpu_ns(const struct engine *engine)
+{
+    return engine->table->cpu_ns ? engine->table->cpu_ns(engine) : 0;
+}
+
 struct pool_usage engine_pinned_usage(const struct engine *engine)
 {
     return pool_usage(engine->pinned);

@@ -62,6 +62,7 @@ struct engine_table {
     void (*set_in_service)(struct engine *engine, uint32_t device, bool in_service,
                            const char *why);                         /* asynchronous only */
     bool (*prepare_codecs)(struct engine *engine);                   /* asynchronous only */
+    uint64_t (*cpu_ns)(const struct engine *engine);                 /* asynchronous only */
 };
 
 /* As the argument `device` of reserve: the device in service that has the fewest jobs. */

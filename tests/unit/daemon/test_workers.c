@@ -356,7 +356,7 @@ TEST(threads_pause_while_the_loop_needs_their_cpus)
     } cases[] = {{0, 4}, {20, 4}, {30, 3}, {70, 3}, {80, 2}, {100, 2}, {140, 2}, {5, 4}, {90, 2}};
     struct note notes[4];
     bench_open(COUNT_OF(notes));
-    workers_leave_cpus(bench.workers, 2);
+    workers_leave_cpus(bench.workers, 2, NULL, NULL);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         use_cpu(cases[i].percent);
         assert_true(await(20, workers_spare(bench.workers) == cases[i].working));
@@ -380,13 +380,45 @@ TEST(threads_pause_while_the_loop_needs_their_cpus)
     bench_end();
 }
 
+static uint64_t others_ns;
+
+static uint64_t read_others(const void *context)
+{
+    assert_ptr_equal(context, &others_ns);
+    return others_ns;
+}
+
+/* The others use so many percent of a CPU besides the loop. */
+static void use_others(uint64_t percent)
+{
+    others_ns += percent * NS_PER_S;
+}
+
+TEST(threads_pause_for_others)
+{
+    bench_open(4);
+    workers_leave_cpus(bench.workers, 1, read_others, &others_ns);
+    use_others(95);
+    use_cpu(0);
+    assert_true(await(20, workers_spare(bench.workers) == 3));
+    use_others(180);
+    use_cpu(80);
+    assert_true(await(20, workers_spare(bench.workers) == 1));
+    use_others(900);
+    use_cpu(100);
+    assert_true(await(20, workers_spare(bench.workers) == 1)); /* one always works */
+    use_cpu(0);
+    assert_true(await(20, workers_spare(bench.workers) == 4));
+    bench_end();
+}
+
 /* A thread that hangs does not count, and the end of the pool waits for no other. */
 TEST(threads_that_pause_replace_one_that_hangs)
 {
     struct note gate = note_of('g', 0, true), other = note_of('h', 0, true),
                 a = note_of('a', 0, false);
     bench_open(2);
-    workers_leave_cpus(bench.workers, 1);
+    workers_leave_cpus(bench.workers, 1, NULL, NULL);
     use_cpu(100);
     submit_and_wait(&gate);
     workers_submit(bench.workers, &other.task);
