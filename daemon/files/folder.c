@@ -5,15 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/files/files_impl.h"
-
-/* ---- names ---------------------------------------------------------------------------------- */
 
 struct listing {
     struct files_names *names;
@@ -123,50 +120,4 @@ void files_names_clear(struct files_names *names)
     free(names->text);
     free(names->offsets);
     *names = (struct files_names){0};
-}
-
-/* ---- files without a name ------------------------------------------------------------------- */
-
-/* For file systems without O_TMPFILE (NFS, some overlays). */
-static int create_and_unlink(int folder)
-{
-    static _Atomic unsigned counter;
-    char name[64];
-    snprintf(name, sizeof name, "spool.%ld.%u" TEMPORARY_SUFFIX, (long)getpid(), counter++);
-    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        unlinkat(folder, name, 0);
-    return fd;
-}
-
-static enum status spool_error(struct error *error)
-{
-    return error_set(error, STATUS_WRITE_FAILED,
-                     "a file in " TEMPORARY_FOLDER " for a job with many images cannot be written: "
-                     "%s",
-                     strerror(errno));
-}
-
-int files_spool_open(const struct files *files, struct error *error)
-{
-    int fd = openat(files->temporary, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
-        fd = create_and_unlink(files->temporary);
-    if (fd < 0)
-        spool_error(error);
-    return fd;
-}
-
-enum status files_spool_write(int fd, const uint8_t *bytes, size_t length, struct error *error)
-{
-    while (length > 0) {
-        ssize_t count = write(fd, bytes, length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return spool_error(error);
-        bytes += count;
-        length -= (size_t)count;
-    }
-    return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * folder.h - the names of the files of a folder below input_root, and files without a name.
+ * folder.h - the names of the files of a folder below input_root.
  *
  * Any thread. A list belongs to its caller.
  */
@@ -26,10 +26,3 @@ enum status files_list(const struct files *files, const char *path, files_wants 
                        const void *context, size_t count_max, size_t bytes_max,
                        struct files_names *names, struct error *error) MUST_CHECK;
 void files_names_clear(struct files_names *names); /* idempotent */
-
-/* Creates a file without a name on the filesystem of the outputs, for reading and writing. Returns
- * its descriptor, which the caller closes, or -1 with the error write_failed. */
-int files_spool_open(const struct files *files, struct error *error);
-/* Appends to it. Errors: write_failed. */
-enum status files_spool_write(int fd, const uint8_t *bytes, size_t length,
-                              struct error *error) MUST_CHECK;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "daemon/overlays/overlays.h"
-#include "daemon/pipeline/set_spill.h"
 #include "daemon/pipeline/state.h"
 #include "gpu/plan/op_list.h"
 #include "queue/job/result.h"
@@ -26,7 +25,7 @@ struct image_set *image_set_create(struct job_run *run)
     set->pipeline = pipeline;
     set->owner = run;
     set->references = 1;
-    set->spill = -1;
+    set->spill.fd = -1;
     bool has_tars = false;
     for (size_t i = 0; i < run->job.output_count; i++) {
         set->has_packs |= run->job.outputs[i].pack != JOB_FILES;
@@ -61,7 +60,7 @@ static void destroy(struct image_set *set)
     for (size_t i = 0; set->packs && i < JOB_OUTPUTS_MAX; i++)
         set_pack_end(&set->packs[i]);
     set_source_close(&set->source);
-    set_spill_close(set);
+    files_spool_close(&set->spill);
     set_names_clear(&set->names);
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
         op_list_free(set->ops[i]);

@@ -69,30 +69,31 @@ static void read_members(struct job_run *run)
 
 /* ---- tars and arrays ------------------------------------------------------------------------ */
 
-/* The part of an item for one output. spilled: NULL: the bytes are in memory. url: room for a name.
- */
-static struct pack_image part_of(const struct set_item *item, size_t index, const uint8_t *spilled,
+/* The part of an item for one output. url: room for a name. */
+static struct pack_image part_of(struct image_set *set, const struct set_item *item, size_t index,
                                  char url[JOB_URL_BYTES_MAX + 1])
 {
-    if (item->is_copy)
-        return (struct pack_image){.name = item->source.name,
-                                   .is_copy = true,
-                                   .modified_s = item->source.modified_s,
-                                   .bytes = spilled ? spilled : item->source.block.memory,
-                                   .length = item->source.bytes};
+    struct pack_image image = {.modified_s = item->source.modified_s, .spool = &set->spill};
+    if (item->is_copy) {
+        image.name = item->source.name;
+        image.is_copy = true;
+        image.bytes = item->is_spilled ? NULL : item->source.block.memory;
+        image.offset = item->spilled_at;
+        image.length = item->source.bytes;
+        return image;
+    }
     const struct job_run *from = item->run;
     const struct job_run_output *output = &from->outputs[index];
-    return (struct pack_image){
-        .name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
-                                   : from->image_name,
-        .suffix = output->format->suffixes[0],
-        .modified_s = item->source.modified_s,
-        .bytes = spilled ? spilled + set_spill_offset(from, index) : output->value.value,
-        .length = output->value.bytes,
-        .width = output->width,
-        .height = output->height,
-        .channels = from->plan.variants[output->variant].channels,
-    };
+    image.name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
+                                    : from->image_name;
+    image.suffix = output->format->suffixes[0];
+    image.bytes = item->is_spilled ? NULL : output->value.value;
+    image.offset = item->spilled_at + set_spill_offset(from, index);
+    image.length = output->value.bytes;
+    image.width = output->width;
+    image.height = output->height;
+    image.channels = from->plan.variants[output->variant].channels;
+    return image;
 }
 
 /* An image that one pack refuses is in none: the rows of an array and the members of a tar stay
@@ -100,22 +101,21 @@ static struct pack_image part_of(const struct set_item *item, size_t index, cons
 static void pack_item(struct job_run *run, struct set_item *item)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    struct set_pack *packs = run->set->packs;
-    const uint8_t *spilled = set_spill_map(run->set, item, &run->error);
-    bool takes = run->error.status == STATUS_OK;
+    struct image_set *set = run->set;
+    struct set_pack *packs = set->packs;
+    bool takes = true;
     for (size_t i = 0; i < run->job.output_count && takes; i++) {
         if (!packs[i].is_begun)
             continue;
-        struct pack_image image = part_of(item, i, spilled, url);
+        struct pack_image image = part_of(set, item, i, url);
         takes = set_pack_takes(&packs[i], &image, &item->source.error);
     }
     for (size_t i = 0; i < run->job.output_count && takes; i++) {
         if (!packs[i].is_begun)
             continue;
-        struct pack_image image = part_of(item, i, spilled, url);
+        struct pack_image image = part_of(set, item, i, url);
         takes = set_pack_put(&packs[i], &image, &run->error) == STATUS_OK;
     }
-    set_spill_unmap(run->set, item, spilled);
 }
 
 static size_t packed_bytes(const struct set_item *item)

@@ -21,9 +21,13 @@ static bool is_wanted(const void *context, const char *name)
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
                              struct error *error)
 {
-    source->fd = files_spool_open(source->files, error);
+    struct files_spool spool;
+    enum status status = files_spool_open(source->files, &spool, error);
+    if (status == STATUS_OK)
+        status = files_spool_write(&spool, bytes, length, error);
+    source->fd = spool.fd;
     source->archive_bytes = length;
-    return source->fd >= 0 ? files_spool_write(source->fd, bytes, length, error) : error->status;
+    return status;
 }
 
 static enum status open_archive(struct set_source *source, struct error *error)

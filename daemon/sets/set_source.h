@@ -8,6 +8,7 @@
 
 #include "codecs/archive/archive_reader.h"
 #include "daemon/files/folder.h"
+#include "daemon/files/spool.h"
 #include "gpu/engine/pool.h"
 #include "queue/job/job.h"
 
