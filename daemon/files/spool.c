@@ -45,6 +45,7 @@ enum status files_spool_open(const struct files *files, struct files_spool *spoo
 enum status files_spool_write(struct files_spool *spool, const uint8_t *bytes, size_t length,
                               struct error *error)
 {
+    spool->wanted = spool->bytes + length;
     while (length > 0) {
         ssize_t count = write(spool->fd, bytes, length);
         if (count < 0 && errno == EINTR)

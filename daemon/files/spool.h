@@ -12,6 +12,7 @@
 struct files_spool {
     int fd;         /* -1: not open */
     uint64_t bytes; /* that were written */
+    uint64_t wanted; /* bytes that it would have after the write that failed */
     int reason;     /* errno of the step that failed; 0: no failure */
 };
 

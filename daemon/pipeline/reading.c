@@ -218,7 +218,7 @@ enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
                                   .end_loan = admission_end_loan,
                                   .admission = &pipeline->admission};
     if (job_is_set(&run->job))
-        return set_stage_read(run);
+        return set_stage_read(run, tools);
     run->wait.lack = LACKS_NOTHING;
     job_overlays_use(run, &maker); /* for the plan; no effect on a job without overlays */
     if (run->input.step == READ_OVERLAY)

@@ -200,23 +200,62 @@ static void place_packs(struct job_run *run)
     set->is_placed = true;
 }
 
-/* After a write of a tar or an array has failed. */
+/* ---- a failed write ------------------------------------------------------------------------- */
+
+/* A file whose write has failed, after it is closed. */
+struct failed_file {
+    int reason;      /* errno */
+    uint64_t needed; /* bytes */
+    bool has_room;   /* `room` is known: for so many bytes of it */
+    uint64_t room;
+};
+
+static void judge_file(struct job_run *run, const struct failed_file *file,
+                       struct worker_tools *tools)
+{
+    bool is_full = disk_is_full(file->reason);
+    if (!disk_may_be_why(file->reason))
+        return;
+    if (is_full && file->has_room) {
+        run->needed = file->needed;
+        run->room = file->room;
+    }
+    if (is_full)
+        disk_lack_room(&run->pipeline->disk, file->needed);
+    encoding_judge_disk(run, is_full, tools);
+}
+
+void set_work_judge_spool(struct job_run *run, struct files_spool *spool,
+                          struct worker_tools *tools)
+{
+    struct failed_file file = {.reason = spool->reason, .needed = spool->wanted};
+    file.has_room = files_spool_room(spool, &file.room);
+    file.room += spool->bytes;
+    files_spool_close(spool); /* the disk may lack just this room */
+    judge_file(run, &file, tools);
+}
+
+static void judge_pack(struct job_run *run, struct set_pack *pack, struct worker_tools *tools)
+{
+    struct failed_file file = {.reason = pack->file.reason, .needed = pack->bytes};
+    file.has_room = files_output_room(&pack->file, &file.room);
+    set_pack_end(pack); /* the disk may lack just this room */
+    judge_file(run, &file, tools);
+}
+
+/* After a write of a tar, an array or the spill file has failed. */
 static void look_at_disk(struct job_run *run, struct worker_tools *tools)
 {
-    for (size_t i = 0; i < run->job.output_count; i++) {
-        struct set_pack *pack = &run->set->packs[i];
-        uint64_t room;
-        if (!pack->is_begun || !disk_may_be_why(pack->file.reason))
-            continue;
-        bool is_full = disk_is_full(pack->file.reason);
-        if (is_full && files_output_room(&pack->file, &room)) {
-            run->needed = pack->bytes;
-            run->room = room;
-        }
-        set_pack_end(pack); /* the disk may lack just this room */
-        encoding_judge_disk(run, is_full, tools);
+    struct image_set *set = run->set;
+    if (set->spill.reason != 0) {
+        set_work_judge_spool(run, &set->spill, tools);
         return;
     }
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (set->packs[i].is_begun && set->packs[i].file.reason != 0) {
+            judge_pack(run, &set->packs[i], tools);
+            return;
+        }
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */

@@ -218,9 +218,11 @@ static enum status write_array_header(struct set_pack *pack, struct error *error
     uint8_t header[NPY_HEADER_BYTES];
     size_t bytes = tensor_header_bytes(array_format(pack));
     tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
-    if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes)
+    if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes) {
+        pack->file.reason = errno;
         error_set(error, STATUS_WRITE_FAILED, "the header of \"%.200s\" cannot be written: %s",
                   pack->output->place.path, strerror(errno));
+    }
     return error->status;
 }
 

@@ -19,15 +19,14 @@ static bool is_wanted(const void *context, const char *name)
 }
 
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
-                             struct error *error)
+                             struct files_spool *spool, struct error *error)
 {
-    struct files_spool spool;
-    enum status status = files_spool_open(source->files, &spool, error);
-    if (status == STATUS_OK)
-        status = files_spool_write(&spool, bytes, length, error);
-    source->fd = spool.fd;
+    if (files_spool_open(source->files, spool, error) != STATUS_OK ||
+        files_spool_write(spool, bytes, length, error) != STATUS_OK)
+        return error->status;
+    source->fd = spool->fd;
     source->archive_bytes = length;
-    return status;
+    return STATUS_OK;
 }
 
 static enum status open_archive(struct set_source *source, struct error *error)

@@ -55,10 +55,10 @@ struct set_source {
     uint64_t next;            /* index of the next place or name */
 };
 
-/* Stores an archive from a key or a URL in a file without a name (files_spool_open), so that it
- * needs no memory while the job waits for its turn. */
+/* Stores an archive from a key or a URL in a file without a name, so that it needs no memory while
+ * the job waits for its turn. If it fails, the caller closes *spool, which says why. */
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
-                             struct error *error) MUST_CHECK;
+                             struct files_spool *spool, struct error *error) MUST_CHECK;
 /* Opens the archive, or reads the folder. Call set_source_close in any case. Errors: those of
  * files_open_input, files_list and archive_reader_open. */
 enum status set_source_open(struct set_source *source, struct error *error) MUST_CHECK;
