@@ -191,6 +191,10 @@ typedef enum status files_may_replace(void *context, const struct files_identity
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;
+/* Whether both outputs have the same name in the same folder, also by different paths. */
+bool files_output_same(const struct files_output *one, const struct files_output *other);
+/* The file that the output would replace now; inode 0: none. */
+struct files_identity files_output_target(const struct files_output *output);
 /* Sets *bytes to the free space on the filesystem of the output's folder. false: it is unknown. */
 bool files_output_room(const struct files_output *output, uint64_t *bytes) MUST_CHECK;
 /* Closes all descriptors of the output, and removes the temporary file if it is not in its place.

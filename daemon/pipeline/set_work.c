@@ -150,29 +150,38 @@ static void pack_images(struct job_run *run)
     }
 }
 
+/* other: NULL: the target is the archive. */
+static enum status refuse_target(const struct image_set *set, size_t index,
+                                 const struct set_pack *other, struct error *error)
+{
+    const char *path = set->packs[index].output->place.path;
+    if (!other)
+        return error_set(error, STATUS_BAD_JOB,
+                         "the output \"%.100s\" is the file of the input; give it another name",
+                         path);
+    return error_set(error, STATUS_BAD_JOB,
+                     "the output \"%.100s\" is the file of another output, \"%.100s\"; give it "
+                     "another name",
+                     path, other->output->place.path);
+}
+
 struct placing {
     const struct image_set *set;
     size_t index; /* of the output */
 };
 
-/* Refuses to replace the archive that is read, or another output of the job. */
+/* Refuses to replace the archive that is read, or another output of the job. check_target has done
+ * so before, but names can change meanwhile. */
 static enum status may_replace(void *context, const struct files_identity *target,
                                struct error *error)
 {
     const struct placing *placing = context;
     const struct image_set *set = placing->set;
-    const char *path = set->packs[placing->index].output->place.path;
     if (files_same(target, &set->source.identity))
-        return error_set(error, STATUS_BAD_JOB,
-                         "the output \"%.100s\" is the file of the input; "
-                         "give it another name",
-                         path);
+        return refuse_target(set, placing->index, NULL, error);
     for (size_t i = 0; i < placing->index; i++)
         if (set->packs[i].is_begun && files_same(target, &set->packs[i].file.identity))
-            return error_set(error, STATUS_BAD_JOB,
-                             "the output \"%.100s\" is the file of another "
-                             "output, \"%.100s\"; give it another name",
-                             path, set->packs[i].output->place.path);
+            return refuse_target(set, placing->index, &set->packs[i], error);
     return STATUS_OK;
 }
 
@@ -268,6 +277,19 @@ static enum status may_go_on(void *context, struct error *error)
     return STATUS_OK;
 }
 
+/* Refuses to replace the archive, or an earlier output, before any of them is written. */
+static void check_target(struct job_run *run, size_t index)
+{
+    const struct image_set *set = run->set;
+    struct files_identity target = files_output_target(&set->packs[index].file);
+    if (files_same(&target, &set->source.identity))
+        refuse_target(set, index, NULL, &run->error);
+    for (size_t i = 0; i < index; i++)
+        if (set->packs[i].is_begun &&
+            files_output_same(&set->packs[index].file, &set->packs[i].file))
+            refuse_target(set, index, &set->packs[i], &run->error);
+}
+
 static void begin_packs(struct job_run *run)
 {
     struct image_set *set = run->set;
@@ -278,9 +300,9 @@ static void begin_packs(struct job_run *run)
             continue;
         if (output->pack == JOB_ARRAY)
             planning_set_defaults(output);
-        enum status status = set_pack_begin(&set->packs[i], output, run->pipeline->parts.files,
-                                            run->number, run->fetch, i, &making, &run->error);
-        (void)status; /* it is in run->error */
+        if (set_pack_begin(&set->packs[i], output, run->pipeline->parts.files, run->number,
+                           run->fetch, i, &making, &run->error) == STATUS_OK)
+            check_target(run, i);
     }
 }
 
