@@ -166,3 +166,11 @@ const char *member_template_fault(const char *pattern, bool *names)
     }
     return NULL;
 }
+
+bool member_has_index(const char *pattern)
+{
+    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'n')
+            return true;
+    return false;
+}

@@ -44,3 +44,5 @@ enum status member_output(const struct job_place *template, const char *name, bo
 /* Returns the first `%` of a template that is not %p, %n or %%, or NULL. *names: whether the
  * template has %p or %n. */
 const char *member_template_fault(const char *pattern, bool *names);
+/* Whether a template has %n, so that its names differ. */
+bool member_has_index(const char *pattern);
