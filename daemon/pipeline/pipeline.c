@@ -14,6 +14,7 @@
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/give_back.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/lease_events.h"
 #include "daemon/pipeline/line.h"
@@ -331,6 +332,8 @@ void pipeline_destroy(struct pipeline *pipeline)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         each_run (run, &pipeline->stages[stage])
             release_job(run); /* Redis never acknowledged its result */
+    list_each_safe (node, after, &pipeline->sets) /* uncovered: moment */
+        image_set_unref(container_of(node, struct image_set, node));
     overlays_destroy(pipeline->overlays);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);
