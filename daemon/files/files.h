@@ -91,8 +91,13 @@ bool files_same_folder(const char *one, const char *other);
  * old identity is no proof, because the inode number of a replaced file may be used again. */
 bool files_leads_to(int root, const char *path, const struct files_identity *file);
 
+/* Whether an errno stays until somebody changes permissions or a setting: a program that tries
+ * again a second later gets the same one. */
+bool files_is_lasting(int reason);
+
 struct files_input {
     int fd;        /* -1: not open */
+    int reason;    /* errno of the step that failed; 0: no failure, or none of the system */
     uint64_t size; /* bytes, at the time of open */
     struct files_identity identity;
     uint64_t modified_ns; /* Unix time of the last change of its bytes */

@@ -68,8 +68,10 @@ static bool open_path(struct job_run *run)
     if (run->input.is_open)                   /* or a device has declined it */
         return true;
     if (files_open_input(pipeline->parts.files, run->job.input.path, run->bounds.input_bytes_max,
-                         &input, &run->error) != STATUS_OK)
+                         &input, &run->error) != STATUS_OK) {
+        run->is_lasting = files_is_lasting(input.reason);
         return false;
+    }
     run->input.is_open = true;
     run->input.fd = input.fd;
     run->input.bytes = input.size;

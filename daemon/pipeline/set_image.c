@@ -306,13 +306,14 @@ static const char *name_of(const struct job_run *run, char url[JOB_URL_BYTES_MAX
 }
 
 /* An error that a later attempt may not have ends the job, which is then retried as a whole. On its
- * last attempt it counts as any other error. */
+ * last attempt it counts as any other error. So does a permission that is missing: a retry would
+ * process all other images again for nothing. */
 static void note_failure(struct image_set *set, const struct job_run *run,
                          const struct error *error)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    bool is_retried =
-        status_retryable(error->status) && set->owner && !queue_last_attempt(set->owner->lease);
+    bool is_retried = status_retryable(error->status) && !run->is_lasting && set->owner &&
+                      !queue_last_attempt(set->owner->lease);
     if (is_retried || (set->owner && set->owner->job.fails_on_error))
         set->error = set->error.status == STATUS_OK ? *error : set->error;
     image_set_note_error(set, run->item->image, name_of(run, url), error);
