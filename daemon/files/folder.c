@@ -50,13 +50,26 @@ static bool add(struct listing *listing, const char *name)
     return true;
 }
 
-static bool is_regular(DIR *folder, const struct dirent *entry)
+/* DT_REG, DT_DIR or another type; DT_UNKNOWN: the file is gone. */
+static unsigned char type_of(DIR *folder, const struct dirent *entry)
 {
     struct stat info;
     if (entry->d_type != DT_UNKNOWN)
-        return entry->d_type == DT_REG;
-    return fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(info.st_mode);
+        return entry->d_type;
+    return fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0
+               ? IFTODT(info.st_mode)
+               : DT_UNKNOWN;
+}
+
+/* Whether the entry is a file that the caller wants. */
+static bool is_wanted(DIR *folder, const struct dirent *entry, files_wants *wants,
+                      const void *context, struct files_names *names)
+{
+    if (!wants(context, entry->d_name))
+        return false;
+    unsigned char type = type_of(folder, entry);
+    names->skipped += type != DT_REG && type != DT_DIR && type != DT_UNKNOWN;
+    return type == DT_REG;
 }
 
 static int compare(const void *a, const void *b, void *text)
@@ -95,7 +108,7 @@ enum status files_list(const struct files *files, const char *path, files_wants 
     *names = (struct files_names){0};
     DIR *folder = open_folder(files, path, error);
     while (folder && error->status == STATUS_OK && (errno = 0, entry = readdir(folder)) != NULL) {
-        if (!wants(context, entry->d_name) || !is_regular(folder, entry))
+        if (!is_wanted(folder, entry, wants, context, names))
             continue;
         if (names->count == count_max || listing.bytes > bytes_max)
             error_set(error, STATUS_INPUT_TOO_LARGE,

@@ -1,8 +1,12 @@
 #include "daemon/pipeline/image_set.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/mask.h"
+#include "conf/text.h"
 #include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/state.h"
 #include "gpu/plan/op_list.h"
@@ -156,6 +160,27 @@ static const char *closed(char *array, size_t bytes)
     return array;
 }
 
+/* Nothing matched, which is often a mistake in the pattern. */
+static const char *write_warning(struct image_set *set)
+{
+    const struct job *job = set->source.job;
+    bool is_folder = job->source == JOB_FOLDER;
+    char url[JOB_URL_BYTES_MAX + 1], skipped[80] = "";
+    const char *name = job_place_name(&job->input, url);
+    if (set->step != SOURCE_END || set->images > 0)
+        return NULL;
+    if (set->source.skipped > 0)
+        snprintf(skipped, sizeof skipped, "; %" PRIu64 " links and special files were skipped",
+                 set->source.skipped);
+    snprintf(set->warning, sizeof set->warning,
+             "there was no image: no %s \"%.120s\" matches the pattern%s%s",
+             is_folder ? "file in the folder" : "member of the archive", name ? name : "",
+             job->pattern_count > 0 ? "" : ", which is by default the suffixes of images", skipped);
+    mask_text(set->warning, MASK_MESSAGE);
+    text_make_printable(set->warning);
+    return set->warning;
+}
+
 struct result_images image_set_result(struct image_set *set)
 {
     return (struct result_images){
@@ -163,7 +188,9 @@ struct result_images image_set_result(struct image_set *set)
         .done = set->done,
         .failed = set->failed,
         .copied = set->copied,
+        .skipped = set->source.skipped,
         .pixels = set->pixels,
+        .warning = write_warning(set),
         .errors = closed(set->errors, set->errors_bytes),
         .values = closed(set->values, set->values_bytes),
         .errors_omitted = set->errors_omitted,

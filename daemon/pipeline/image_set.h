@@ -104,6 +104,7 @@ struct image_set {
     bool has_input_names;
     uint32_t device;       /* of the last image that is done */
     char *errors, *values; /* JSON arrays without the closing bracket; NULL: empty */
+    char warning[ERROR_TEXT_MAX]; /* for the result; "": none */
     size_t errors_bytes, values_bytes;
     uint64_t error_count, value_count, errors_omitted, values_omitted;
 };

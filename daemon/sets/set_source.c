@@ -29,6 +29,12 @@ enum status set_source_spool(struct set_source *source, const uint8_t *bytes, si
     return STATUS_OK;
 }
 
+static void note_skip(void *context, const char *name)
+{
+    struct set_source *source = context;
+    source->skipped += source->copies || is_wanted(source->job, name);
+}
+
 static enum status open_archive(struct set_source *source, struct error *error)
 {
     const struct archive_limits limits = {.members_max = SET_MEMBERS_MAX,
@@ -46,15 +52,24 @@ static enum status open_archive(struct set_source *source, struct error *error)
         source->identity = input.identity;
     }
     source->reader = archive_reader_open(source->fd, &limits, error);
+    if (source->reader)
+        archive_reader_on_skip(source->reader, note_skip, source);
     return error->status;
+}
+
+static enum status list_folder(struct set_source *source, struct error *error)
+{
+    enum status status = files_list(source->files, source->job->input.path, is_wanted, source->job,
+                                    JOB_FOLDER_FILES_MAX, NAMES_BYTES_MAX, &source->names, error);
+    source->skipped = source->names.skipped;
+    return status;
 }
 
 enum status set_source_open(struct set_source *source, struct error *error)
 {
     switch (source->job->source) {
     case JOB_FOLDER:
-        return files_list(source->files, source->job->input.path, is_wanted, source->job,
-                          JOB_FOLDER_FILES_MAX, NAMES_BYTES_MAX, &source->names, error);
+        return list_folder(source, error);
     case JOB_ARCHIVE:
         return open_archive(source, error);
     default:

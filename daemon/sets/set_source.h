@@ -53,6 +53,7 @@ struct set_source {
     bool has_member;
     struct files_names names; /* of a folder */
     uint64_t next;            /* index of the next place or name */
+    uint64_t skipped;         /* links and special files that match, or that would be copied */
 };
 
 /* Stores an archive from a key or a URL in a file without a name, so that it needs no memory while

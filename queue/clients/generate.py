@@ -546,7 +546,7 @@ def result_schema(d):
               "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
               **numbers(["images"]), "values": given}
     images = {**numbers(["count", "done", "failed", "copied", "pixels"]),
-              **numbers(["errors_omitted", "values_omitted"], 1),
+              **numbers(["skipped", "errors_omitted", "values_omitted"], 1), **texts(["warning"]),
               "errors": {"type": "array", "minItems": 1, "items": {
                   "type": "object", "required": ["image", "error"],
                   "properties": {**numbers(["image"]), **texts(["name"]), "error": error}}},

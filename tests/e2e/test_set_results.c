@@ -51,4 +51,76 @@ TEST(test_a_denied_output)
     check_stop(daemon);
 }
 
+/* ---- links ---------------------------------------------------------------------------------- */
+
+/* Files with many names are stored once in a tar: the other names are links. */
+TEST(test_links_are_counted)
+{
+    struct process *daemon = start_ready(0);
+    assert_int_equal(
+        ctl_run(w, "mkdir l; cp in/a/0.jpg l/a.jpg; ln l/a.jpg l/b.jpg; ln l/a.jpg l/c.txt; "
+                   "ln -s a.jpg l/d.jpg; mkfifo l/e.jpg; mkdir l/f.jpg; "
+                   "tar -cf in/links.tar l/a.jpg l/b.jpg l/c.txt l/d.jpg l/e.jpg l/f.jpg; "
+                   "tar -cf in/kept.tar --hard-dereference l/a.jpg l/b.jpg; "
+                   "mv l in/links")
+            .status,
+        0);
+    static const struct {
+        const char *inputs, *output;
+        int done, skipped;
+    } rows[] = {
+        {"{'archive':'links.tar'}", "t/%p.png", 1, 3},
+        {"{'archive':'links.tar','pattern':'*.txt'}", "t/%p.png", 0, 1},
+        {"{'archive':'links.tar'}", "t.tar", 1, 4}, /* it copies members, but not a link */
+        {"{'archive':'kept.tar'}", "t/%p.png", 2, 0},
+        {"{'folder':'links'}", "f/%p.png", 2, 2},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        cJSON *result = check_answer(w, "{'inputs':%s,'output':'%s','ops':['invert']}",
+                                     rows[i].inputs, rows[i].output);
+        check_has(result, "{'status':'done','images.done':%d,'images.failed':0}", rows[i].done);
+        assert_int_equal(rows[i].skipped, json_at(result, "images.skipped")
+                                              ? json_number(result, "images.skipped")
+                                              : 0);
+        cJSON_Delete(result);
+    }
+    check_stop(daemon);
+}
+
+/* ---- no image ------------------------------------------------------------------------------- */
+
+TEST(test_no_image)
+{
+    struct process *daemon = start_ready(0);
+    assert_int_equal(ctl_run(w, "mkdir in/empty; ln -s ../a/0.jpg in/empty/0.jpg; "
+                                "tar -cf in/a.tar -C in a/0.jpg")
+                         .status,
+                     0);
+    static const char *const rows[][2] = {
+        {"{'folder':'a','pattern':'*.gif'}",
+         "there was no image: no file in the folder \"a\" matches the pattern"},
+        {"{'folder':'empty'}",
+         "there was no image: no file in the folder \"empty\" matches the pattern, which is by "
+         "default the suffixes of images; 1 links and special files were skipped"},
+        {"{'archive':'a.tar','pattern':'*.png'}",
+         "there was no image: no member of the archive \"a.tar\" matches the pattern"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        cJSON *result =
+            check_answer(w, "{'inputs':%s,'output':'e/%%p.png','ops':['invert']}", rows[i][0]);
+        check_has(result, "{'status':'done','images.count':0}");
+        assert_string_equal(json_text(result, "images.warning"), rows[i][1]);
+        cJSON_Delete(result);
+    }
+    cJSON *result = check_answer(w, "{'inputs':{'folder':'a'},'output':'e/%%p.png'}");
+    check_has(result, "{'images.done':6,'images.warning':null,'images.skipped':null}");
+    check_done(result);
+    ctl_expect(
+        w, 1, "cd in; ctl submit $at --shards a.tar --pattern '*.png' --out e/%p.png --wait",
+        "done   a.tar: 0 of 0 images",
+        "\nwarning there was no image: no member of the archive \"a.tar\" matches the pattern\n",
+        "0 images done in ", "; 1 job done, 1 without images\n", NULL);
+    check_stop(daemon);
+}
+
 WORLD_MAIN(EMPTY_WORLD, .fill = fill)

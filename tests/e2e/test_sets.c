@@ -175,7 +175,7 @@ TEST(test_folder)
     check_has(result, "{'images.count':6}");
     check_done(result);
     result = check_answer(w, "{'inputs':{'folder':'c','pattern':'[23].jpg'},'ops':['stats']}");
-    check_has(result, "{'images':{'count':0,'done':0,'failed':0,'copied':0,'pixels':0}}");
+    check_has(result, "{'images.count':0,'images.done':0,'images.failed':0,'images.copied':0}");
     check_done(result);
 }
 
