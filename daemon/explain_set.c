@@ -61,7 +61,7 @@ static void read_folder(struct explain_set *set, struct job_run *run, DIR *folde
         if (set->count++ == 0 || strcmp(entry->d_name, least) < 0)
             text_copy(least, sizeof least, entry->d_name);
     }
-    snprintf(set->path, sizeof set->path, "%s/%s", set->whole.path, least);
+    member_of_folder(set->path, sizeof set->path, set->whole.path, least);
     run->job.input = (struct job_place){.path = set->path};
     if (set->count == 0)
         error_set(&run->error, STATUS_INPUT_MISSING,

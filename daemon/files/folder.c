@@ -79,7 +79,9 @@ static int compare(const void *a, const void *b, void *text)
 
 static DIR *open_folder(const struct files *files, const char *path, struct error *error)
 {
-    int fd = files_open_beneath(files->input_root, path, O_RDONLY | O_DIRECTORY);
+    bool is_root = strcmp(path, ".") == 0; /* which is no name beneath it */
+    int fd = is_root ? openat(files->input_root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                     : files_open_beneath(files->input_root, path, O_RDONLY | O_DIRECTORY);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (folder)
         return folder;

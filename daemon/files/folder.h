@@ -18,7 +18,8 @@ struct files_names {
 /* Whether the caller wants the file with this name. */
 typedef bool files_wants(const void *context, const char *name);
 
-/* Fills in *names with the names of the regular files directly in the folder `path` that `wants`
+/* Fills in *names with the names of the regular files directly in the folder `path`, or in
+ * input_root if that is ".", that `wants`
  * accepts. Symbolic links are skipped, because files_open_input does not follow them. Errors:
  * path_refused, input_missing, input_unreadable, input_too_large if there are more than count_max
  * names, or they have more than bytes_max bytes; out_of_memory. Call files_names_clear in any

@@ -1,7 +1,6 @@
 #include "daemon/sets/set_source.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,7 +99,7 @@ static enum source_step next_name(struct set_source *source, struct source_image
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the name of a file");
         return SOURCE_FAILED;
     }
-    snprintf(image->name, bytes, "%s/%s", folder, name);
+    member_of_folder(image->name, bytes, folder, name);
     return SOURCE_IMAGE;
 }
 
@@ -200,8 +199,8 @@ const char *set_source_path(const struct set_source *source, uint64_t index,
         return index < job->input_count ? job->inputs[index].path : NULL;
     if (index >= source->names.count)
         return NULL;
-    snprintf(text, JOB_URL_BYTES_MAX + 1, "%s/%s", job->input.path,
-             source->names.text + source->names.offsets[index]);
+    member_of_folder(text, JOB_URL_BYTES_MAX + 1, job->input.path,
+                     source->names.text + source->names.offsets[index]);
     return text;
 }
 

@@ -87,6 +87,31 @@ TEST(test_links_are_counted)
     check_stop(daemon);
 }
 
+/* ---- input_root itself ---------------------------------------------------------------------- */
+
+TEST(test_the_root_as_folder)
+{
+    struct process *daemon = start_ready(0);
+    cJSON *result = check_answer(w, "{'inputs':{'folder':'.','pattern':'top*.jpg'},"
+                                    "'output':'r/%%p.png','ops':['invert']}");
+    check_has(result, "{'status':'done','images.done':6,'input.folder':'.'}");
+    cJSON_Delete(result);
+    assert_int_equal(access(out_path("r/top5.png"), F_OK), 0);
+    check_stop(daemon);
+    /* The names of inputs are compared with those of outputs. */
+    daemon = start_ready(0, text_of("--output_root=%s", w->in));
+    result = check_answer(w, "{'inputs':{'folder':'.','pattern':'top*.jpg'},'output':'%%p.jpg'}");
+    check_failed(result, "bad_job", "is an input of the job", NULL);
+    check_stop(daemon);
+    struct ctl_run run = ctl_run(w,
+                                 "echo '{\"inputs\":{\"folder\":\".\"},\"output\":\"%%n.png\"}' "
+                                 "> job.json; ctl explain job.json --input_root=%s",
+                                 w->in);
+    assert_int_equal(run.status, 0);
+    assert_non_null(strstr(run.out, "folder .: 6 images"));
+    assert_non_null(strstr(run.out, "input    top0.jpg: jpeg"));
+}
+
 /* ---- no image ------------------------------------------------------------------------------- */
 
 TEST(test_no_image)
