@@ -34,13 +34,18 @@ static void note_skip(void *context, const char *name)
     source->skipped += source->copies || is_wanted(source->job, name);
 }
 
+struct archive_limits set_source_limits(uint64_t bytes_max)
+{
+    return (struct archive_limits){.members_max = SET_MEMBERS_MAX,
+                                   .zip_members_max = SET_ZIP_MEMBERS_MAX,
+                                   .zip_bytes_max = SET_ZIP_BYTES_MAX,
+                                   .bytes_max = bytes_max,
+                                   .name_bytes_max = SET_NAME_BYTES_MAX};
+}
+
 static enum status open_archive(struct set_source *source, struct error *error)
 {
-    const struct archive_limits limits = {.members_max = SET_MEMBERS_MAX,
-                                          .zip_members_max = SET_ZIP_MEMBERS_MAX,
-                                          .zip_bytes_max = SET_ZIP_BYTES_MAX,
-                                          .bytes_max = source->bytes_max,
-                                          .name_bytes_max = SET_NAME_BYTES_MAX};
+    const struct archive_limits limits = set_source_limits(source->bytes_max);
     struct files_input input;
     if (source->fd < 0) {
         if (files_open_input(source->files, source->job->input.path, UINT64_MAX, &input, error) !=

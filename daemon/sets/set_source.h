@@ -70,6 +70,8 @@ enum source_step set_source_next(struct set_source *source, struct source_image 
  * there is no such input. For lists and folders. */
 const char *set_source_path(const struct set_source *source, uint64_t index,
                             char text[JOB_URL_BYTES_MAX + 1]);
+/* The bounds of an archive in which a member may have so many bytes. */
+struct archive_limits set_source_limits(uint64_t bytes_max);
 /* Whether set_source_next neither reads a file nor takes memory of a pool, so that the loop may
  * call it. */
 bool set_source_is_quick(const struct set_source *source);
