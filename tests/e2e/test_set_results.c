@@ -2,6 +2,7 @@
  * test_set_results.c - what the result of a job with many images says about images that are denied,
  * links, or not there at all.
  */
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +88,28 @@ TEST(test_links_are_counted)
     check_stop(daemon);
 }
 
+/* ---- the log -------------------------------------------------------------------------------- */
+
+/* The images of a job are no jobs. */
+TEST(test_the_log_of_a_drain)
+{
+    world_put_slow(w);
+    struct process *daemon =
+        start_ready(0, "--workers=1", text_of("--drain_timeout_s=%g", patience(0.2)));
+    char inputs[40 * 12] = "'slow.png'";
+    for (size_t i = 1, end = strlen(inputs); i < 40; i++)
+        end += (size_t)snprintf(inputs + end, sizeof inputs - end, ",'slow.png'");
+    world_push(w, "{'inputs':[%s],'output':'slow/%%n.png','ops':['sobel']}", inputs);
+    assert_true(await(20, access(out_path("slow/000000.png"), F_OK) == 0));
+    process_signal(daemon, SIGTERM);
+    assert_int_equal(process_wait(daemon, 30), 0);
+    assert_true(process_logged(daemon, 0, "SIGTERM: draining, 1 jobs with ", 10));
+    assert_true(process_logged(daemon, 0, " images in flight get ", 1));
+    assert_true(process_logged(daemon, 0, "giving back 1 jobs with ", 1));
+    assert_true(process_logged(daemon, 0, " images that did not end within", 1));
+    assert_true(process_logged(daemon, 0, "stopped after 0 jobs", 1));
+}
+
 /* ---- input_root itself ---------------------------------------------------------------------- */
 
 TEST(test_the_root_as_folder)
@@ -103,10 +126,11 @@ TEST(test_the_root_as_folder)
     result = check_answer(w, "{'inputs':{'folder':'.','pattern':'top*.jpg'},'output':'%%p.jpg'}");
     check_failed(result, "bad_job", "is an input of the job", NULL);
     check_stop(daemon);
-    struct ctl_run run = ctl_run(w,
-                                 "echo '{\"inputs\":{\"folder\":\".\"},\"output\":\"%%n.png\"}' "
-                                 "> job.json; ctl explain job.json --input_root=%s",
-                                 w->in);
+    struct ctl_run run = ctl_run(
+        w,
+        "echo '{\"inputs\":{\"folder\":\".\",\"pattern\":\"t*.jpg\"},\"output\":\"%%n.png\"}' "
+        "> job.json; ctl explain job.json --input_root=%s",
+        w->in);
     assert_int_equal(run.status, 0);
     assert_non_null(strstr(run.out, "folder .: 6 images"));
     assert_non_null(strstr(run.out, "input    top0.jpg: jpeg"));
