@@ -387,9 +387,11 @@ void set_image_abandon(struct job_run *run, const struct error *error)
     stage_make_zombie(run);
     if (atomic_load(&run->at) > STAGE_READ)
         job_input_end_key(run);
-    if (error)
+    if (error) {
         note_failure(set, run, error);
-    else
+        run->pipeline->parts.totals->images_failed++; /* its worker may still write the rest */
+    } else {
         set->must_return = true;
+    }
     leave_set(run, ITEM_ENDED);
 }
