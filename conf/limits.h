@@ -208,8 +208,8 @@
 #define SET_ZIP_BYTES_MAX (4 * MIB)
 /* Bytes of the name of a member: as those of a path. */
 #define SET_NAME_BYTES_MAX JOB_PATH_BYTES_MAX
-/* Names of files that are compared, to refuse equal ones: those of a folder, 4 outputs each. Their
- * hashes take 4 MiB. */
+/* Names of outputs, without those with an index, that are compared to refuse equal ones: those of a
+ * folder, 4 outputs each. Their hashes take 4 MiB. A job with more of them fails. */
 #define SET_NAMES_MAX 262144
 /* Names of the members of one sample that a tar remembers, to refuse equal ones. */
 #define SET_SAMPLE_BYTES_MAX (64 * KIB)

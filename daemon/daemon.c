@@ -104,26 +104,19 @@ static void on_idle(void *context)
     close_queue(daemon);
 }
 
-/* Returns the unfinished jobs to Redis, for other daemons. */
-static void give_back(struct daemon *daemon)
-{
-    uint32_t unfinished = pipeline_unfinished(daemon->pipeline);
-    if (unfinished > 0)
-        log_warning("giving back %u jobs that did not end within drain_timeout_s", unfinished);
-    pipeline_give_back(daemon->pipeline);
-}
-
 static void on_drain_timeout(uv_timer_t *timer)
 {
-    give_back(timer->data);
+    struct daemon *daemon = timer->data;
+    pipeline_give_back(daemon->pipeline);
 }
 
 static void begin_drain(struct daemon *daemon, const char *why)
 {
+    char text[PIPELINE_JOBS_BYTES];
     daemon->draining = true;
     daemon->drain_began_ns = clock_now_ns();
-    log_info("%s: draining, %u jobs in flight get %g s to finish", why,
-             pipeline_inflight(daemon->pipeline), daemon->options->drain_timeout_s);
+    log_info("%s: draining, %s in flight get %g s to finish", why,
+             pipeline_jobs(daemon->pipeline, text), daemon->options->drain_timeout_s);
     notify_state("STOPPING=1");
     monitor_set_state(daemon->monitor, daemon->why_failed ? SNAPSHOT_FAILED : SNAPSHOT_DRAINING,
                       daemon->why_failed);
@@ -144,7 +137,7 @@ static void on_terminate(struct daemon *daemon, const char *name)
     if (daemon->closing) /* uncovered: moment */
         close_queue(daemon);
     else
-        give_back(daemon); /* then the pipeline calls on_idle */
+        pipeline_give_back(daemon->pipeline); /* then it calls on_idle */
 }
 
 /* The engine or the workers cannot recover. The daemon drains and exits; systemd restarts it. */

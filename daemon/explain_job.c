@@ -120,6 +120,8 @@ static void read_input(struct job_run *run, const struct options *options)
     char url[JOB_URL_BYTES_MAX + 1];
     if (!context)
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
+    else if (run->input.loaded)
+        ; /* a member of an archive */
     else if (run->job.input.path)
         read_file(run, options->input_root);
     else if (run->job.input.url)
@@ -251,7 +253,7 @@ static void print_text(const struct job_run *run, const struct explain_set *set,
 {
     if (job_is_set(&run->job))
         explain_set_print(set, run, out);
-    if (run->job.source == JOB_ARCHIVE)
+    if (set->is_closed)
         return;
     print_input(run, out);
     for (size_t i = 0; i < run->job.output_count; i++)
@@ -363,7 +365,7 @@ static bool add_plan(cJSON *json, const struct job_run *run, const struct explai
     cJSON *outputs = NULL;
     if (job_is_set(&run->job) && !explain_set_add(json, set, run))
         return false;
-    if (run->job.source == JOB_ARCHIVE)
+    if (set->is_closed)
         return true;
     bool ok = add_input(json, run) && add_decode(json, run) &&
               (outputs = cJSON_AddArrayToObject(json, "outputs"));
@@ -438,7 +440,7 @@ static void explain(struct job_run *run, struct explain_set *set, const struct o
         planning_check(run);
     if (run->error.status == STATUS_OK && job_is_set(&run->job))
         explain_set_choose(set, run, options);
-    if (run->job.source == JOB_ARCHIVE)
+    if (set->is_closed)
         return;
     if (run->error.status == STATUS_OK)
         read_input(run, options);

@@ -4,12 +4,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/text.h"
 #include "daemon/files/files.h"
+#include "daemon/sets/set_source.h"
 #include "queue/job/member_name.h"
 
 /* ---- the image ------------------------------------------------------------------------------ */
@@ -61,7 +64,7 @@ static void read_folder(struct explain_set *set, struct job_run *run, DIR *folde
         if (set->count++ == 0 || strcmp(entry->d_name, least) < 0)
             text_copy(least, sizeof least, entry->d_name);
     }
-    snprintf(set->path, sizeof set->path, "%s/%s", set->whole.path, least);
+    member_of_folder(set->path, sizeof set->path, set->whole.path, least);
     run->job.input = (struct job_place){.path = set->path};
     if (set->count == 0)
         error_set(&run->error, STATUS_INPUT_MISSING,
@@ -84,6 +87,59 @@ static void choose_of_folder(struct explain_set *set, struct job_run *run,
         close(fd);
 }
 
+/* Reads the member into run->input.loaded. */
+static void load(struct job_run *run, struct archive_reader *reader,
+                 const struct archive_member *member)
+{
+    uint64_t most = run->bounds.input_bytes_max;
+    if (member->bytes > most)
+        error_set(&run->error, STATUS_INPUT_TOO_LARGE,
+                  "the member \"%.100s\" of the archive has %" PRIu64
+                  " bytes; the limit is %" PRIu64 " (input_bytes_max)",
+                  member->name, member->bytes, most);
+    else if (!(run->input.loaded = malloc(member->bytes + 1)))
+        error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for the input");
+    run->input.bytes = member->bytes;
+    enum status status = run->error.status;
+    if (status == STATUS_OK)
+        status = archive_reader_read(reader, run->input.loaded, &run->error);
+    (void)status; /* run->error has it, too */
+}
+
+static void find_image(struct explain_set *set, struct job_run *run, struct archive_reader *reader)
+{
+    struct archive_member member;
+    enum archive_step step;
+    do {
+        step = archive_reader_next(reader, &member, &run->error);
+    } while (step == ARCHIVE_MEMBER &&
+             !member_matches(member.name, run->job.patterns, run->job.pattern_count));
+    text_copy(set->format, sizeof set->format, archive_reader_format(reader));
+    if (step == ARCHIVE_END)
+        error_set(&run->error, STATUS_INPUT_MISSING,
+                  "no member of the archive \"%.100s\" matches the pattern", set->whole.path);
+    if (step != ARCHIVE_MEMBER)
+        return;
+    text_copy(set->path, sizeof set->path, member.name);
+    run->job.input = (struct job_place){.path = set->path};
+    load(run, reader, &member);
+}
+
+static void choose_of_archive(struct explain_set *set, struct job_run *run,
+                              const struct files *files)
+{
+    struct files_input input;
+    const struct archive_limits limits = set_source_limits(run->bounds.input_bytes_max);
+    if (files_open_input(files, NULL, set->whole.path, UINT64_MAX, &input, &run->error) !=
+        STATUS_OK)
+        return;
+    struct archive_reader *reader = archive_reader_open(input.fd, &limits, &run->error);
+    if (reader)
+        find_image(set, run, reader);
+    archive_reader_close(reader);
+    close(input.fd);
+}
+
 /* ---- its outputs ---------------------------------------------------------------------------- */
 
 static void check_name(const struct explain_set *set, struct job_run *run, size_t index)
@@ -103,13 +159,15 @@ void explain_set_choose(struct explain_set *set, struct job_run *run, const stru
 {
     struct files files;
     set->whole = run->job.input;
-    if (run->job.source == JOB_ARCHIVE ||
-        !files_open_inputs(&files, options->input_root, &run->error))
+    set->is_closed = run->job.source == JOB_ARCHIVE && !set->whole.path;
+    if (set->is_closed || !files_open_inputs(&files, options->input_root, &run->error))
         return;
     if (run->job.source == JOB_LIST)
         choose_of_list(set, run, &files);
-    else
+    else if (run->job.source == JOB_FOLDER)
         choose_of_folder(set, run, &files);
+    else
+        choose_of_archive(set, run, &files);
     files_close(&files);
     for (size_t i = 0; i < run->job.output_count && run->error.status == STATUS_OK; i++)
         check_name(set, run, i);
@@ -123,8 +181,11 @@ void explain_set_print(const struct explain_set *set, const struct job_run *run,
     const char *whole = job_place_name(&set->whole, url);
     text_copy(name, sizeof name, whole ? whole : "");
     text_make_printable(name);
-    if (run->job.source == JOB_ARCHIVE)
+    if (set->is_closed)
         fprintf(out, "inputs   archive %s: not read; the job is valid\n", name);
+    else if (run->job.source == JOB_ARCHIVE)
+        fprintf(out, "inputs   archive %s: a %s; the plan is that of its first image\n", name,
+                set->format);
     else if (run->job.source == JOB_FOLDER)
         fprintf(out, "inputs   folder %s: %zu images; the plan is that of the first\n", name,
                 set->count);
@@ -142,7 +203,9 @@ bool explain_set_add(cJSON *json, const struct explain_set *set, const struct jo
         return false;
     if (run->job.source == JOB_ARCHIVE)
         return (archive = cJSON_AddObjectToObject(inputs, "archive")) &&
-               cJSON_AddStringToObject(archive, kind, job_place_name(&set->whole, url));
+               cJSON_AddStringToObject(archive, kind, job_place_name(&set->whole, url)) &&
+               (set->is_closed || cJSON_AddStringToObject(archive, "format", set->format)) &&
+               (set->is_closed || cJSON_AddNumberToObject(inputs, "image", (double)set->index));
     return (run->job.source == JOB_LIST ||
             cJSON_AddStringToObject(inputs, "folder", job_place_name(&set->whole, url))) &&
            cJSON_AddNumberToObject(inputs, "count", (double)set->count) &&

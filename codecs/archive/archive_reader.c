@@ -38,6 +38,8 @@ struct archive_reader {
     const char *name;     /* of the member */
     uint64_t bytes;
     uint64_t offset;      /* of its contents in the file, or ARCHIVE_NO_OFFSET */
+    archive_skips *skips; /* or NULL; with its context */
+    void *context;
     unsigned large_reads; /* members for which reads are as large as for small files */
 };
 
@@ -302,11 +304,18 @@ static const char *name_fault(const char *name)
     }
 }
 
-static enum status check_name(struct archive_reader *reader, struct error *error)
+/* NULL: none. */
+static const char *name_of(struct archive_entry *entry)
 {
-    const char *name = archive_entry_pathname(reader->entry);
+    const char *name = archive_entry_pathname(entry);
     while (name && name[0] == '.' && name[1] == '/')
         name += 2 + strspn(name + 2, "/");
+    return name;
+}
+
+static enum status check_name(struct archive_reader *reader, struct error *error)
+{
+    const char *name = name_of(reader->entry);
     if (!name || *name == '\0')
         return refuse(reader, error, "has no name, or one that is not valid UTF-8");
     reader->name = name;
@@ -412,6 +421,23 @@ static enum archive_step end(struct archive_reader *reader, struct error *error)
     return ARCHIVE_FAILED;
 }
 
+void archive_reader_on_skip(struct archive_reader *reader, archive_skips *skips, void *context)
+{
+    reader->skips = skips;
+    reader->context = context;
+}
+
+/* Returns whether the entry is no file, and tells the caller of the reader. */
+static bool is_skipped(struct archive_reader *reader)
+{
+    const char *name = name_of(reader->entry);
+    if (is_regular(reader->entry))
+        return false;
+    if (reader->skips && name && archive_entry_filetype(reader->entry) != AE_IFDIR)
+        reader->skips(reader->context, name);
+    return true;
+}
+
 enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
                                       struct error *error)
 {
@@ -426,7 +452,7 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
             return ARCHIVE_FAILED;
         if (is_end)
             return end(reader, error);
-    } while (!is_regular(reader->entry));
+    } while (is_skipped(reader));
     if (check_member(reader, error) != STATUS_OK)
         return ARCHIVE_FAILED;
     int64_t modified = archive_entry_mtime(reader->entry);

@@ -60,6 +60,11 @@ struct archive_reader *archive_reader_open(int fd, const struct archive_limits *
                                            struct error *error) MUST_CHECK;
 void archive_reader_close(struct archive_reader *reader); /* takes NULL */
 
+/* Makes archive_reader_next call `skips` for each link and special file that it skips, but not for
+ * folders. name: as in struct archive_member, but not checked; valid during the call. */
+typedef void archive_skips(void *context, const char *name);
+void archive_reader_on_skip(struct archive_reader *reader, archive_skips *skips, void *context);
+
 /* Goes to the next regular file, and skips the contents of the last one if they were not read.
  * After ARCHIVE_FAILED, only archive_reader_close may be called. Errors: bad_archive,
  * input_unreadable, out_of_memory. */

@@ -29,6 +29,7 @@ struct tar_writer {
     tar_sink *sink;
     void *context;
     size_t used; /* of block */
+    uint64_t length, left; /* of the file that was begun; its bytes that are not added yet */
     bool over;   /* finished, or failed */
     uint8_t block[TAR_BLOCK_BYTES];
 };
@@ -164,28 +165,45 @@ struct tar_writer *tar_writer_open(tar_sink *sink, void *context, struct error *
     writer->sink = sink;
     writer->context = context;
     writer->used = 0;
+    writer->length = writer->left = 0;
     writer->over = false;
     return writer;
+}
+
+enum status tar_writer_begin(struct tar_writer *writer, const char *name, uint64_t modified_s,
+                             uint64_t length, struct error *error)
+{
+    bool has_name = prefix_bytes(name, strlen(name)) == SIZE_MAX;
+    assert(!writer->over && writer->left == 0);
+    modified_s = modified_s < TAR_TIME_MAX ? modified_s : TAR_TIME_MAX;
+    if ((has_name || length > OCTAL_MAX) &&
+        append_extension(writer, name, has_name, length, error) != STATUS_OK)
+        return error->status;
+    writer->length = writer->left = length;
+    return append_header(writer, name, '0', length, modified_s, error);
+}
+
+enum status tar_writer_add(struct tar_writer *writer, const uint8_t *bytes, size_t count,
+                           struct error *error)
+{
+    assert(!writer->over && count <= writer->left);
+    writer->left -= count;
+    if (append(writer, bytes, count, error) != STATUS_OK || writer->left > 0)
+        return error->status;
+    return pad(writer, writer->length, error);
 }
 
 enum status tar_writer_put(struct tar_writer *writer, const char *name, uint64_t modified_s,
                            const uint8_t *bytes, size_t length, struct error *error)
 {
-    bool has_name = prefix_bytes(name, strlen(name)) == SIZE_MAX;
-    assert(!writer->over);
-    modified_s = modified_s < TAR_TIME_MAX ? modified_s : TAR_TIME_MAX;
-    if ((has_name || length > OCTAL_MAX) &&
-        append_extension(writer, name, has_name, length, error) != STATUS_OK)
+    if (tar_writer_begin(writer, name, modified_s, length, error) != STATUS_OK)
         return error->status;
-    if (append_header(writer, name, '0', length, modified_s, error) != STATUS_OK ||
-        append(writer, bytes, length, error) != STATUS_OK)
-        return error->status;
-    return pad(writer, length, error);
+    return tar_writer_add(writer, bytes, length, error);
 }
 
 enum status tar_writer_finish(struct tar_writer *writer, struct error *error)
 {
-    assert(!writer->over);
+    assert(!writer->over && writer->left == 0);
     if (append(writer, zeros, sizeof zeros, error) != STATUS_OK)
         return error->status;
     writer->over = true;

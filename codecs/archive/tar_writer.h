@@ -29,6 +29,13 @@ struct tar_writer *tar_writer_open(tar_sink *sink, void *context, struct error *
 enum status tar_writer_put(struct tar_writer *writer, const char *name, uint64_t modified_s,
                            const uint8_t *bytes, size_t length, struct error *error) MUST_CHECK;
 
+/* The same in pieces: begins a file of `length` bytes, which the following calls of tar_writer_add
+ * give, before any other call. */
+enum status tar_writer_begin(struct tar_writer *writer, const char *name, uint64_t modified_s,
+                             uint64_t length, struct error *error) MUST_CHECK;
+enum status tar_writer_add(struct tar_writer *writer, const uint8_t *bytes, size_t count,
+                           struct error *error) MUST_CHECK;
+
 /* Writes the end of the tar. Then only tar_writer_close may be called. */
 enum status tar_writer_finish(struct tar_writer *writer, struct error *error) MUST_CHECK;
 /* Frees the writer without calling the sink; takes NULL. */

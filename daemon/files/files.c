@@ -22,6 +22,11 @@ bool files_is_refusal(int reason)
     return reason == ELOOP || reason == EXDEV || reason == ENOTDIR;
 }
 
+bool files_is_lasting(int reason)
+{
+    return reason == EACCES || reason == EPERM || reason == EFBIG;
+}
+
 const char *files_whose(int reason, const char *user, char text[64])
 {
     text[0] = '\0';
@@ -333,10 +338,13 @@ enum status files_open_input(const struct files *files, struct files_known *know
     /* O_NONBLOCK: an open of a FIFO or a device must not wait for its other end. */
     *input = (struct files_input){
         .fd = files_open_beneath(files->input_root, known, path, O_RDONLY | O_NONBLOCK | O_NOCTTY)};
-    if (input->fd < 0)
+    if (input->fd < 0) {
+        input->reason = errno;
         return input_error(files, path, error);
+    }
     struct stat info;
     if (fstat(input->fd, &info) != 0) {
+        input->reason = errno;
         error_set(error, STATUS_INPUT_UNREADABLE, "the input \"%s\" cannot be read: %s", path,
                   strerror(errno));
     } else if (!S_ISREG(info.st_mode)) {

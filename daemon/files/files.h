@@ -92,8 +92,13 @@ bool files_same_folder(const char *one, const char *other);
  * old identity is no proof, because the inode number of a replaced file may be used again. */
 bool files_leads_to(int root, const char *path, const struct files_identity *file);
 
+/* Whether an errno stays until somebody changes permissions or a setting: a program that tries
+ * again a second later gets the same one. */
+bool files_is_lasting(int reason);
+
 struct files_input {
     int fd;        /* -1: not open */
+    int reason;    /* errno of the step that failed; 0: no failure, or none of the system */
     uint64_t size; /* bytes, at the time of open */
     struct files_identity identity;
     uint64_t modified_ns; /* Unix time of the last change of its bytes */
@@ -197,6 +202,10 @@ typedef enum status files_may_replace(void *context, const struct files_identity
 enum status files_output_place(struct files_output *output, bool sync,
                                files_may_replace *may_replace, void *context,
                                struct error *error) MUST_CHECK;
+/* Whether both outputs have the same name in the same folder, also by different paths. */
+bool files_output_same(const struct files_output *one, const struct files_output *other);
+/* The file that the output would replace now; inode 0: none. */
+struct files_identity files_output_target(const struct files_output *output);
 /* Sets *bytes to the free space on the filesystem of the output's folder. false: it is unknown. */
 bool files_output_room(const struct files_output *output, uint64_t *bytes) MUST_CHECK;
 /* Closes all descriptors of the output, and removes the temporary file if it is not in its place.

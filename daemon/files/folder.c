@@ -5,15 +5,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/files/files_impl.h"
-
-/* ---- names ---------------------------------------------------------------------------------- */
 
 struct listing {
     struct files_names *names;
@@ -53,13 +50,26 @@ static bool add(struct listing *listing, const char *name)
     return true;
 }
 
-static bool is_regular(DIR *folder, const struct dirent *entry)
+/* DT_REG, DT_DIR or another type; DT_UNKNOWN: the file is gone. */
+static unsigned char type_of(DIR *folder, const struct dirent *entry)
 {
     struct stat info;
     if (entry->d_type != DT_UNKNOWN)
-        return entry->d_type == DT_REG;
-    return fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISREG(info.st_mode);
+        return entry->d_type;
+    return fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0
+               ? IFTODT(info.st_mode)
+               : DT_UNKNOWN;
+}
+
+/* Whether the entry is a file that the caller wants. */
+static bool is_wanted(DIR *folder, const struct dirent *entry, files_wants *wants,
+                      const void *context, struct files_names *names)
+{
+    if (!wants(context, entry->d_name))
+        return false;
+    unsigned char type = type_of(folder, entry);
+    names->skipped += type != DT_REG && type != DT_DIR && type != DT_UNKNOWN;
+    return type == DT_REG;
 }
 
 static int compare(const void *a, const void *b, void *text)
@@ -69,7 +79,9 @@ static int compare(const void *a, const void *b, void *text)
 
 static DIR *open_folder(const struct files *files, const char *path, struct error *error)
 {
-    int fd = files_open_beneath(files->input_root, NULL, path, O_RDONLY | O_DIRECTORY);
+    bool is_root = strcmp(path, ".") == 0; /* which is no name beneath it */
+    int fd = is_root ? openat(files->input_root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                     : files_open_beneath(files->input_root, NULL, path, O_RDONLY | O_DIRECTORY);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     if (folder)
         return folder;
@@ -98,7 +110,7 @@ enum status files_list(const struct files *files, const char *path, files_wants 
     *names = (struct files_names){0};
     DIR *folder = open_folder(files, path, error);
     while (folder && error->status == STATUS_OK && (errno = 0, entry = readdir(folder)) != NULL) {
-        if (!wants(context, entry->d_name) || !is_regular(folder, entry))
+        if (!is_wanted(folder, entry, wants, context, names))
             continue;
         if (names->count == count_max || listing.bytes > bytes_max)
             error_set(error, STATUS_INPUT_TOO_LARGE,
@@ -123,50 +135,4 @@ void files_names_clear(struct files_names *names)
     free(names->text);
     free(names->offsets);
     *names = (struct files_names){0};
-}
-
-/* ---- files without a name ------------------------------------------------------------------- */
-
-/* For file systems without O_TMPFILE (NFS, some overlays). */
-static int create_and_unlink(int folder)
-{
-    static _Atomic unsigned counter;
-    char name[64];
-    snprintf(name, sizeof name, "spool.%ld.%u" TEMPORARY_SUFFIX, (long)getpid(), counter++);
-    int fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        unlinkat(folder, name, 0);
-    return fd;
-}
-
-static enum status spool_error(struct error *error)
-{
-    return error_set(error, STATUS_WRITE_FAILED,
-                     "a file in " TEMPORARY_FOLDER " for a job with many images cannot be written: "
-                     "%s",
-                     strerror(errno));
-}
-
-int files_spool_open(const struct files *files, struct error *error)
-{
-    int fd = openat(files->temporary, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
-        fd = create_and_unlink(files->temporary);
-    if (fd < 0)
-        spool_error(error);
-    return fd;
-}
-
-enum status files_spool_write(int fd, const uint8_t *bytes, size_t length, struct error *error)
-{
-    while (length > 0) {
-        ssize_t count = write(fd, bytes, length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return spool_error(error);
-        bytes += count;
-        length -= (size_t)count;
-    }
-    return STATUS_OK;
 }

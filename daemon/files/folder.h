@@ -1,5 +1,5 @@
 /*
- * folder.h - the names of the files of a folder below input_root, and files without a name.
+ * folder.h - the names of the files of a folder below input_root.
  *
  * Any thread. A list belongs to its caller.
  */
@@ -12,13 +12,15 @@ struct files_names {
     char *text;      /* all names, each with its NUL, in the order of their bytes */
     size_t *offsets; /* of each name in `text` */
     size_t count;
+    size_t skipped; /* links and special files that `wants` accepted */
 };
 
 /* Whether the caller wants the file with this name. */
 typedef bool files_wants(const void *context, const char *name);
 
-/* Fills in *names with the names of the regular files directly in the folder `path` that `wants`
- * accepts. Symbolic links are left out, because files_open_input does not follow them. Errors:
+/* Fills in *names with the names of the regular files directly in the folder `path`, or in
+ * input_root if that is ".", that `wants`
+ * accepts. Symbolic links are skipped, because files_open_input does not follow them. Errors:
  * path_refused, input_missing, input_unreadable, input_too_large if there are more than count_max
  * names, or they have more than bytes_max bytes; out_of_memory. Call files_names_clear in any
  * case. */
@@ -26,10 +28,3 @@ enum status files_list(const struct files *files, const char *path, files_wants 
                        const void *context, size_t count_max, size_t bytes_max,
                        struct files_names *names, struct error *error) MUST_CHECK;
 void files_names_clear(struct files_names *names); /* idempotent */
-
-/* Creates a file without a name on the filesystem of the outputs, for reading and writing. Returns
- * its descriptor, which the caller closes, or -1 with the error write_failed. */
-int files_spool_open(const struct files *files, struct error *error);
-/* Appends to it. Errors: write_failed. */
-enum status files_spool_write(int fd, const uint8_t *bytes, size_t length,
-                              struct error *error) MUST_CHECK;

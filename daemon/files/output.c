@@ -326,6 +326,21 @@ enum status files_output_place(struct files_output *output, bool sync,
     return STATUS_OK;
 }
 
+bool files_output_same(const struct files_output *one, const struct files_output *other)
+{
+    struct stat a, b;
+    return strcmp(one->name, other->name) == 0 && fstat(one->folder, &a) == 0 &&
+           fstat(other->folder, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+struct files_identity files_output_target(const struct files_output *output)
+{
+    struct stat info;
+    if (fstatat(output->folder, output->name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+        return (struct files_identity){0};
+    return files_identity_of(&info);
+}
+
 bool files_output_room(const struct files_output *output, uint64_t *bytes)
 {
     struct statvfs info;

@@ -85,9 +85,10 @@ void disk_occupy(struct disk *disk, int64_t bytes)
     atomic_fetch_add(&disk->occupied, bytes);
 }
 
-void disk_lack_room(struct disk *disk)
+void disk_lack_room(struct disk *disk, uint64_t bytes)
 {
-    uint64_t bytes = (uint64_t)atomic_load(&disk->occupied), wanted = atomic_load(&disk->wanted);
+    uint64_t wanted = atomic_load(&disk->wanted);
+    bytes += (uint64_t)atomic_load(&disk->occupied);
     while (bytes > wanted && !atomic_compare_exchange_weak(&disk->wanted, &wanted, bytes))
         continue;
 }

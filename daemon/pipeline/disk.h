@@ -50,9 +50,10 @@ bool disk_is_full(int reason);
 /* On a worker: changes the room that current outputs occupy: the bytes of their writes, and
  * SINK_BYTES each for a part of the next one. */
 void disk_occupy(struct disk *disk, int64_t bytes);
-/* On a worker: an output could not be written, and its partial file still exists. Sets `wanted` to
- * the room that all current outputs occupy, at least: outputs that fail now free that much room. */
-void disk_lack_room(struct disk *disk);
+/* On a worker: an output could not be written. Sets `wanted` to the room that all current outputs
+ * occupy, at least: outputs that fail now free that much room. bytes: of this output, if it is not
+ * among these. */
+void disk_lack_room(struct disk *disk, uint64_t bytes);
 /* On a worker, after a write has failed and its partial file is gone: writes and syncs a small file
  * below output_root, and deletes it. is_full: the disk had no room; if it has `wanted` bytes now,
  * the job itself has failed, and `wanted` is reset. buffer: the worker's sink, overwritten. error:

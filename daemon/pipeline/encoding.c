@@ -205,9 +205,10 @@ static int encode_to_path(struct job_run *run, size_t index, struct worker_tools
                                &(struct placing){.run = run, .index = index},
                                &output->error) == STATUS_OK;
     output->identity = sink.file.identity;
+    run->is_lasting |= files_is_lasting(sink.file.reason);
     int reason = disk_may_be_why(sink.file.reason) ? sink.file.reason : 0;
     if (disk_is_full(reason)) {
-        disk_lack_room(disk);
+        disk_lack_room(disk, 0);
         note_room(run, &sink);
     }
     /* The kernel frees the replaced file while the result is on its way. */

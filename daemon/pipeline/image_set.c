@@ -1,10 +1,13 @@
 #include "daemon/pipeline/image_set.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/mask.h"
+#include "conf/text.h"
 #include "daemon/overlays/overlays.h"
-#include "daemon/pipeline/set_spill.h"
 #include "daemon/pipeline/state.h"
 #include "gpu/plan/op_list.h"
 #include "queue/job/result.h"
@@ -26,7 +29,7 @@ struct image_set *image_set_create(struct job_run *run)
     set->pipeline = pipeline;
     set->owner = run;
     set->references = 1;
-    set->spill = -1;
+    set->spill.fd = -1;
     files_known_open(&set->inputs_known);
     files_known_open(&set->outputs_known);
     bool has_tars = false;
@@ -63,7 +66,7 @@ static void destroy(struct image_set *set)
     for (size_t i = 0; set->packs && i < JOB_OUTPUTS_MAX; i++)
         set_pack_end(&set->packs[i]);
     set_source_close(&set->source);
-    set_spill_close(set);
+    files_spool_close(&set->spill);
     files_known_close(&set->inputs_known);
     files_known_close(&set->outputs_known);
     set_names_clear(&set->names);
@@ -161,6 +164,27 @@ static const char *closed(char *array, size_t bytes)
     return array;
 }
 
+/* Nothing matched, which is often a mistake in the pattern. */
+static const char *write_warning(struct image_set *set)
+{
+    const struct job *job = set->source.job;
+    bool is_folder = job->source == JOB_FOLDER;
+    char url[JOB_URL_BYTES_MAX + 1], skipped[80] = "";
+    const char *name = job_place_name(&job->input, url);
+    if (set->step != SOURCE_END || set->images > 0)
+        return NULL;
+    if (set->source.skipped > 0)
+        snprintf(skipped, sizeof skipped, "; %" PRIu64 " links and special files were skipped",
+                 set->source.skipped);
+    snprintf(set->warning, sizeof set->warning,
+             "there was no image: no %s \"%.120s\" matches the pattern%s%s",
+             is_folder ? "file in the folder" : "member of the archive", name ? name : "",
+             job->pattern_count > 0 ? "" : ", which is by default the suffixes of images", skipped);
+    mask_text(set->warning, MASK_MESSAGE);
+    text_make_printable(set->warning);
+    return set->warning;
+}
+
 struct result_images image_set_result(struct image_set *set)
 {
     return (struct result_images){
@@ -168,7 +192,9 @@ struct result_images image_set_result(struct image_set *set)
         .done = set->done,
         .failed = set->failed,
         .copied = set->copied,
+        .skipped = set->source.skipped,
         .pixels = set->pixels,
+        .warning = write_warning(set),
         .errors = closed(set->errors, set->errors_bytes),
         .values = closed(set->values, set->values_bytes),
         .errors_omitted = set->errors_omitted,

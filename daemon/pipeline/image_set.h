@@ -35,7 +35,7 @@ struct set_item {
     uint64_t image;             /* the index of the image */
     struct source_image source; /* The run takes `block` and `name`. `error`: of the read, or of the
                                    tar or array */
-    uint64_t spilled_at;        /* in image_set->spill; set_spill.h */
+    uint64_t spilled_at;        /* offset in image_set->spill; set_spill.h */
     bool is_spilled;
     char *values; /* for the result: elements of image_set->values; malloc'd, or NULL */
     uint32_t value_count;
@@ -80,8 +80,8 @@ struct image_set {
     enum source_step step;  /* that the source gave last */
     struct set_pack *packs; /* one per output of the job; NULL before the set is opened */
 
-    int spill; /* descriptor; -1: none */
-    uint64_t spill_bytes, spilled; /* of the file; items in it that are not written yet */
+    struct files_spool spill;
+    uint64_t spilled; /* items in it that are not written yet */
 
     struct set_item *items;              /* SET_WINDOW; NULL before the set is opened */
     /* The ring: the oldest item that is not free, and the next one to begin (the loop writes them);
@@ -105,6 +105,7 @@ struct image_set {
     bool has_input_names;
     uint32_t device;       /* of the last image that is done */
     char *errors, *values; /* JSON arrays without the closing bracket; NULL: empty */
+    char warning[ERROR_TEXT_MAX]; /* for the result; "": none */
     size_t errors_bytes, values_bytes;
     uint64_t error_count, value_count, errors_omitted, values_omitted;
 };

@@ -253,6 +253,7 @@ struct job_run {
     bool is_prepared;      /* an image that has taken the job: set_image_prepare */
     bool has_joined;       /* an image for which set_image_joins has released what it can */
     bool has_given;        /* which then was the memory of its input, too */
+    bool is_lasting;       /* an image whose error a retry would have, too: files_is_lasting */
     struct image_set *set; /* of a job with many images, from READ on, and of each image */
     struct set_item *item; /* of an image, until it has ended or is a zombie */
     uint64_t image;        /* the index of the image */

@@ -1,11 +1,13 @@
 #include "daemon/pipeline/pipeline.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "conf/clock.h"
+#include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/ack.h"
@@ -14,6 +16,7 @@
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/give_back.h"
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/lease_events.h"
 #include "daemon/pipeline/line.h"
@@ -140,8 +143,32 @@ void pipeline_pause(struct pipeline *pipeline, bool paused)
     offer_places(pipeline);
 }
 
+/* all: jobs and images. */
+static const char *write_jobs(uint32_t all, uint32_t images, char text[PIPELINE_JOBS_BYTES])
+{
+    if (images > 0)
+        snprintf(text, PIPELINE_JOBS_BYTES, "%u jobs with %u images", all - images, images);
+    else
+        snprintf(text, PIPELINE_JOBS_BYTES, "%u jobs", all);
+    return text;
+}
+
+static uint32_t images_unfinished(const struct pipeline *pipeline)
+{
+    uint32_t count = 0;
+    for (enum stage stage = 0; stage < STAGE_ACK; stage++)
+        each_run (run, &pipeline->stages[stage])
+            count += run->is_image;
+    return count;
+}
+
 void pipeline_give_back(struct pipeline *pipeline)
 {
+    char text[PIPELINE_JOBS_BYTES];
+    uint32_t unfinished = pipeline_unfinished(pipeline);
+    if (unfinished > 0)
+        log_warning("giving back %s that did not end within drain_timeout_s",
+                    write_jobs(unfinished, images_unfinished(pipeline), text));
     give_back_all(pipeline);
     pipeline_wake(pipeline);
 }
@@ -179,9 +206,21 @@ uint32_t pipeline_unfinished(const struct pipeline *pipeline)
     return (uint32_t)total;
 }
 
+/* Images of jobs with many that have begun. */
+static uint32_t images_in_flight(const struct pipeline *pipeline)
+{
+    return (uint32_t)(pipeline->image_slots - pipeline->free_images.length);
+}
+
 uint32_t pipeline_inflight(const struct pipeline *pipeline)
 {
     return atomic_load(&pipeline->inflight);
+}
+
+const char *pipeline_jobs(const struct pipeline *pipeline, char text[PIPELINE_JOBS_BYTES])
+{
+    uint32_t images = images_in_flight(pipeline);
+    return write_jobs(pipeline_inflight(pipeline), images, text);
 }
 
 bool pipeline_is_used(const struct pipeline *pipeline)
@@ -199,8 +238,7 @@ void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot)
             oldest = run->timing.fetched_ns < oldest ? run->timing.fetched_ns : oldest;
         }
     }
-    snapshot->in_flight = pipeline_inflight(pipeline) -
-                          (uint32_t)(pipeline->image_slots - pipeline->free_images.length);
+    snapshot->in_flight = pipeline_inflight(pipeline) - images_in_flight(pipeline);
     set_stage_look(pipeline, snapshot);
     snapshot->waiting = line_length(pipeline);
     line_look(pipeline, &snapshot->lack);
@@ -331,6 +369,8 @@ void pipeline_destroy(struct pipeline *pipeline)
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         each_run (run, &pipeline->stages[stage])
             release_job(run); /* Redis never acknowledged its result */
+    list_each_safe (node, after, &pipeline->sets) /* uncovered: moment */
+        image_set_unref(container_of(node, struct image_set, node));
     overlays_destroy(pipeline->overlays);
     pool_destroy(pipeline->file_pool);
     admission_close(&pipeline->admission);

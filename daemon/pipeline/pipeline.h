@@ -48,7 +48,7 @@ struct queue_events pipeline_events(struct pipeline *pipeline);
 void pipeline_attach(struct pipeline *pipeline, struct group *group);
 
 void pipeline_pause(struct pipeline *pipeline, bool paused);
-/* Returns every unfinished job to the queue; the attempts do not count. */
+/* Returns every unfinished job to the queue, and logs how many; the attempts do not count. */
 void pipeline_give_back(struct pipeline *pipeline);
 /* After a fatal fault of the engine or the workers: starts nothing new, and returns jobs that do
  * not run yet to the queue; their attempts do not count. */
@@ -58,6 +58,9 @@ void pipeline_fail(struct pipeline *pipeline);
 void pipeline_suspect_disk(struct pipeline *pipeline);
 uint32_t pipeline_inflight(const struct pipeline *pipeline);   /* with zombies; any thread */
 uint32_t pipeline_unfinished(const struct pipeline *pipeline); /* before ACK, without zombies */
+/* Writes how many jobs are in flight: "9 jobs", or "1 jobs with 256 images". */
+#define PIPELINE_JOBS_BYTES 64
+const char *pipeline_jobs(const struct pipeline *pipeline, char text[PIPELINE_JOBS_BYTES]);
 /* Fills in the snapshot's members about jobs, the disk and the memory of host_bytes. */
 void pipeline_look(struct pipeline *pipeline, struct snapshot *snapshot);
 /* Whether a worker or the engine still uses the pipeline's memory, for a zombie or for a try of the

@@ -70,8 +70,10 @@ static bool open_path(struct job_run *run)
         return true;
     if (files_open_input(pipeline->parts.files, run->is_image ? &run->set->inputs_known : NULL,
                          run->job.input.path, run->bounds.input_bytes_max, &input,
-                         &run->error) != STATUS_OK)
+                         &run->error) != STATUS_OK) {
+        run->is_lasting = files_is_lasting(input.reason);
         return false;
+    }
     run->input.is_open = true;
     run->input.fd = input.fd;
     run->input.bytes = input.size;
@@ -220,7 +222,7 @@ enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)
                                   .end_loan = admission_end_loan,
                                   .admission = &pipeline->admission};
     if (job_is_set(&run->job))
-        return set_stage_read(run);
+        return set_stage_read(run, tools);
     run->wait.lack = LACKS_NOTHING;
     job_overlays_use(run, &maker); /* for the plan; no effect on a job without overlays */
     if (run->input.step == READ_OVERLAY)

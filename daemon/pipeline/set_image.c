@@ -107,29 +107,74 @@ static void name_outputs(struct job_run *run, const char *name)
     run->job.texts = texts;
 }
 
+/* The names of inputs, and of tars and arrays. */
+static void add_fixed(struct image_set *set, const char *path, bool is_output)
+{
+    switch (set_names_add(&set->names, 'p', path, false)) {
+    case NAME_IS_KNOWN:
+        if (is_output)
+            error_set(&set->error, STATUS_BAD_JOB,
+                      "the output \"%.150s\" is also an input of the "
+                      "job, or another output; give it another name",
+                      path);
+        break;
+    case NAME_LACKS_MEMORY: /* uncovered: memory */
+        error_set(&set->error, STATUS_OUT_OF_MEMORY, "no memory for the names of the inputs");
+        break;
+    default:
+        break;
+    }
+}
+
 /* If input_root is output_root, no image may be written to an input of another. */
 static void add_inputs(struct image_set *set, const struct job_run *run)
 {
     char text[JOB_URL_BYTES_MAX + 1];
-    uint64_t count = set->owner->job.input_count + set->source.names.count; /* one of them */
+    const struct job *job = &set->owner->job;
+    uint64_t count = job->input_count + set->source.names.count; /* one of them */
     for (uint64_t i = 0; run->bounds.same_root && i < count; i++) {
         const char *path = set_source_path(&set->source, i, text);
         if (path)
-            set_names_add(&set->names, 'p', path);
+            add_fixed(set, path, false);
     }
     set->has_input_names = true;
-    for (size_t i = 0; i < set->owner->job.output_count; i++) {
-        const struct job_output *output = &set->owner->job.outputs[i];
-        if (output->pack != JOB_FILES &&
-            set_names_add(&set->names, 'p', output->place.path) == NAME_IS_KNOWN)
-            error_set(&set->error, STATUS_BAD_JOB,
-                      "the output \"%.150s\" is also an input of the "
-                      "job, or another output; give it another name",
-                      output->place.path);
+    for (size_t i = 0; i < job->output_count; i++)
+        if (job->outputs[i].pack != JOB_FILES)
+            add_fixed(set, job->outputs[i].place.path, true);
+}
+
+static const char *text_of_place(const struct job_place *place)
+{
+    return place->path ? place->path : place->key ? place->key : place->url;
+}
+
+/* Fails the output of an image if an earlier image of the job has its name, or an input. */
+static void check_name(struct image_set *set, const struct job_place *place, const char *template,
+                       struct error *error)
+{
+    char kind = place->path ? 'p' : place->key ? 'k' : 'u';
+    const char *name = text_of_place(place);
+    switch (set_names_add(&set->names, kind, name, member_has_index(template))) {
+    case NAME_IS_NEW:
+        return;
+    case NAME_IS_KNOWN:
+        error_set(error, STATUS_BAD_JOB,
+                  "an earlier image has the output \"%.150s\", too, or it "
+                  "is an input of the job; put %%n into the name",
+                  name);
+        return;
+    case NAME_LACKS_PLACE: /* and so will all later images */
+        error_set(error, STATUS_BAD_JOB,
+                  "the job has more than %d outputs of images, and their names can no longer be "
+                  "compared; put %%n into \"%.100s\", so that they differ, or use a tar",
+                  SET_NAMES_MAX, template);
+        error_set(&set->error, error->status, "%s", error->text);
+        return;
+    case NAME_LACKS_MEMORY: /* uncovered: memory */
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the names of outputs");
     }
 }
 
-/* Fails the outputs whose names an earlier image of the job has, or an input. */
 static void check_names(struct image_set *set, struct job_run *run)
 {
     if (!set->has_input_names)
@@ -137,18 +182,8 @@ static void check_names(struct image_set *set, struct job_run *run)
     for (size_t i = 0; i < run->job.output_count; i++) {
         const struct job_place *place = &run->job.outputs[i].place;
         struct error *error = &run->outputs[i].error;
-        if (!job_place_is_given(place) || error->status != STATUS_OK)
-            continue;
-        char kind = place->path ? 'p' : place->key ? 'k' : 'u';
-        const char *name = place->path ? place->path : place->key ? place->key : place->url;
-        enum set_names_result result = set_names_add(&set->names, kind, name);
-        if (result == NAME_IS_KNOWN)
-            error_set(error, STATUS_BAD_JOB,
-                      "an earlier image has the output \"%.150s\", too, or it "
-                      "is an input of the job; put %%n into the name",
-                      name);
-        else if (result == NAME_LACKS_MEMORY) /* uncovered: memory */
-            error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the names of outputs");
+        if (job_place_is_given(place) && error->status == STATUS_OK)
+            check_name(set, place, text_of_place(&set->model.job.outputs[i].place), error);
     }
 }
 
@@ -271,13 +306,14 @@ static const char *name_of(const struct job_run *run, char url[JOB_URL_BYTES_MAX
 }
 
 /* An error that a later attempt may not have ends the job, which is then retried as a whole. On its
- * last attempt it counts as any other error. */
+ * last attempt it counts as any other error. So does a permission that is missing: a retry would
+ * process all other images again for nothing. */
 static void note_failure(struct image_set *set, const struct job_run *run,
                          const struct error *error)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    bool is_retried =
-        status_retryable(error->status) && set->owner && !queue_last_attempt(set->owner->lease);
+    bool is_retried = status_retryable(error->status) && !run->is_lasting && set->owner &&
+                      !queue_last_attempt(set->owner->lease);
     if (is_retried || (set->owner && set->owner->job.fails_on_error))
         set->error = set->error.status == STATUS_OK ? *error : set->error;
     image_set_note_error(set, run->item->image, name_of(run, url), error);
@@ -351,9 +387,11 @@ void set_image_abandon(struct job_run *run, const struct error *error)
     stage_make_zombie(run);
     if (atomic_load(&run->at) > STAGE_READ)
         job_input_end_key(run);
-    if (error)
+    if (error) {
         note_failure(set, run, error);
-    else
+        run->pipeline->parts.totals->images_failed++; /* its worker may still write the rest */
+    } else {
         set->must_return = true;
+    }
     leave_set(run, ITEM_ENDED);
 }

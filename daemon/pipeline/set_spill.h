@@ -17,14 +17,8 @@ bool set_spill_helps(struct image_set *set);
 void set_spill(struct job_run *run);
 /* On the worker of the job: frees the bytes of an image or a copied member that is written. */
 void set_spill_release(struct image_set *set, struct set_item *item);
-
 /* A spilled item is written: the file becomes empty with the last one. */
 void set_spill_forget(struct image_set *set, struct set_item *item);
 
 /* Where the bytes of an output begin among those of a spilled image. */
 uint64_t set_spill_offset(const struct job_run *image, size_t index);
-/* Maps the bytes of a spilled item. NULL: it is not spilled, or the error is set. */
-const uint8_t *set_spill_map(const struct image_set *set, const struct set_item *item,
-                             struct error *error);
-void set_spill_unmap(const struct image_set *set, const struct set_item *item, const uint8_t *map);
-void set_spill_close(struct image_set *set);

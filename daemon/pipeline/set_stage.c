@@ -345,18 +345,23 @@ void set_stage_look(struct pipeline *pipeline, struct snapshot *snapshot)
 
 /* ---- on a worker ---------------------------------------------------------------------------- */
 
-enum stage_result set_stage_read(struct job_run *run)
+enum stage_result set_stage_read(struct job_run *run, struct worker_tools *tools)
 {
+    struct files_spool spool;
     run->set = image_set_create(run);
     if (!run->set) { /* uncovered: memory */
         error_set(&run->error, STATUS_OUT_OF_MEMORY, "no memory for a job with many images");
         return RESULT_NEXT;
     }
-    if (run->input.loaded && set_source_spool(&run->set->source, run->input.loaded,
-                                              run->input.bytes, &run->error) == STATUS_OK) {
-        free(run->input.loaded); /* spine_done returns its budget, on the loop */
-        run->input.loaded = NULL;
+    if (!run->input.loaded)
+        return RESULT_NEXT;
+    if (set_source_spool(&run->set->source, run->input.loaded, run->input.bytes, &spool,
+                         &run->error) != STATUS_OK) {
+        set_work_judge_spool(run, &spool, tools);
+        return RESULT_NEXT;
     }
+    free(run->input.loaded); /* spine_done returns its budget, on the loop */
+    run->input.loaded = NULL;
     return RESULT_NEXT;
 }
 

@@ -20,7 +20,7 @@ void set_stage_leave(struct job_run *run);
 
 /* The last step of READ of a job with many images, on a worker: stores an archive from a key or a
  * URL in a file. */
-enum stage_result set_stage_read(struct job_run *run);
+enum stage_result set_stage_read(struct job_run *run, struct worker_tools *tools);
 /* A worker has returned the job, which stays in the stage, or has carried an image to it. */
 void set_stage_returned(struct job_run *run);
 /* An image that a worker has carried here: whether it waits until it is in its tar or array. */

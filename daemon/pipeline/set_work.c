@@ -69,30 +69,31 @@ static void read_members(struct job_run *run)
 
 /* ---- tars and arrays ------------------------------------------------------------------------ */
 
-/* The part of an item for one output. spilled: NULL: the bytes are in memory. url: room for a name.
- */
-static struct pack_image part_of(const struct set_item *item, size_t index, const uint8_t *spilled,
+/* The part of an item for one output. url: room for a name. */
+static struct pack_image part_of(struct image_set *set, const struct set_item *item, size_t index,
                                  char url[JOB_URL_BYTES_MAX + 1])
 {
-    if (item->is_copy)
-        return (struct pack_image){.name = item->source.name,
-                                   .is_copy = true,
-                                   .modified_s = item->source.modified_s,
-                                   .bytes = spilled ? spilled : item->source.block.memory,
-                                   .length = item->source.bytes};
+    struct pack_image image = {.modified_s = item->source.modified_s, .spool = &set->spill};
+    if (item->is_copy) {
+        image.name = item->source.name;
+        image.is_copy = true;
+        image.bytes = item->is_spilled ? NULL : item->source.block.memory;
+        image.offset = item->spilled_at;
+        image.length = item->source.bytes;
+        return image;
+    }
     const struct job_run *from = item->run;
     const struct job_run_output *output = &from->outputs[index];
-    return (struct pack_image){
-        .name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
-                                   : from->image_name,
-        .suffix = output->format->suffixes[0],
-        .modified_s = item->source.modified_s,
-        .bytes = spilled ? spilled + set_spill_offset(from, index) : output->value.value,
-        .length = output->value.bytes,
-        .width = output->width,
-        .height = output->height,
-        .channels = from->plan.variants[output->variant].channels,
-    };
+    image.name = item->source.place ? member_of_place(item->source.place, from->bounds.ns, url)
+                                    : from->image_name;
+    image.suffix = output->format->suffixes[0];
+    image.bytes = item->is_spilled ? NULL : output->value.value;
+    image.offset = item->spilled_at + set_spill_offset(from, index);
+    image.length = output->value.bytes;
+    image.width = output->width;
+    image.height = output->height;
+    image.channels = from->plan.variants[output->variant].channels;
+    return image;
 }
 
 /* An image that one pack refuses is in none: the rows of an array and the members of a tar stay
@@ -100,22 +101,21 @@ static struct pack_image part_of(const struct set_item *item, size_t index, cons
 static void pack_item(struct job_run *run, struct set_item *item)
 {
     char url[JOB_URL_BYTES_MAX + 1];
-    struct set_pack *packs = run->set->packs;
-    const uint8_t *spilled = set_spill_map(run->set, item, &run->error);
-    bool takes = run->error.status == STATUS_OK;
+    struct image_set *set = run->set;
+    struct set_pack *packs = set->packs;
+    bool takes = true;
     for (size_t i = 0; i < run->job.output_count && takes; i++) {
         if (!packs[i].is_begun)
             continue;
-        struct pack_image image = part_of(item, i, spilled, url);
+        struct pack_image image = part_of(set, item, i, url);
         takes = set_pack_takes(&packs[i], &image, &item->source.error);
     }
     for (size_t i = 0; i < run->job.output_count && takes; i++) {
         if (!packs[i].is_begun)
             continue;
-        struct pack_image image = part_of(item, i, spilled, url);
+        struct pack_image image = part_of(set, item, i, url);
         takes = set_pack_put(&packs[i], &image, &run->error) == STATUS_OK;
     }
-    set_spill_unmap(run->set, item, spilled);
 }
 
 static size_t packed_bytes(const struct set_item *item)
@@ -150,29 +150,38 @@ static void pack_images(struct job_run *run)
     }
 }
 
+/* other: NULL: the target is the archive. */
+static enum status refuse_target(const struct image_set *set, size_t index,
+                                 const struct set_pack *other, struct error *error)
+{
+    const char *path = set->packs[index].output->place.path;
+    if (!other)
+        return error_set(error, STATUS_BAD_JOB,
+                         "the output \"%.100s\" is the file of the input; give it another name",
+                         path);
+    return error_set(error, STATUS_BAD_JOB,
+                     "the output \"%.100s\" is the file of another output, \"%.100s\"; give it "
+                     "another name",
+                     path, other->output->place.path);
+}
+
 struct placing {
     const struct image_set *set;
     size_t index; /* of the output */
 };
 
-/* Refuses to replace the archive that is read, or another output of the job. */
+/* Refuses to replace the archive that is read, or another output of the job. check_target has done
+ * so before, but names can change meanwhile. */
 static enum status may_replace(void *context, const struct files_identity *target,
                                struct error *error)
 {
     const struct placing *placing = context;
     const struct image_set *set = placing->set;
-    const char *path = set->packs[placing->index].output->place.path;
     if (files_same(target, &set->source.identity))
-        return error_set(error, STATUS_BAD_JOB,
-                         "the output \"%.100s\" is the file of the input; "
-                         "give it another name",
-                         path);
+        return refuse_target(set, placing->index, NULL, error);
     for (size_t i = 0; i < placing->index; i++)
         if (set->packs[i].is_begun && files_same(target, &set->packs[i].file.identity))
-            return error_set(error, STATUS_BAD_JOB,
-                             "the output \"%.100s\" is the file of another "
-                             "output, \"%.100s\"; give it another name",
-                             path, set->packs[i].output->place.path);
+            return refuse_target(set, placing->index, &set->packs[i], error);
     return STATUS_OK;
 }
 
@@ -200,23 +209,62 @@ static void place_packs(struct job_run *run)
     set->is_placed = true;
 }
 
-/* After a write of a tar or an array has failed. */
+/* ---- a failed write ------------------------------------------------------------------------- */
+
+/* A file whose write has failed, after it is closed. */
+struct failed_file {
+    int reason;      /* errno */
+    uint64_t needed; /* bytes */
+    bool has_room;   /* `room` is known: for so many bytes of it */
+    uint64_t room;
+};
+
+static void judge_file(struct job_run *run, const struct failed_file *file,
+                       struct worker_tools *tools)
+{
+    bool is_full = disk_is_full(file->reason);
+    if (!disk_may_be_why(file->reason))
+        return;
+    if (is_full && file->has_room) {
+        run->needed = file->needed;
+        run->room = file->room;
+    }
+    if (is_full)
+        disk_lack_room(&run->pipeline->disk, file->needed);
+    encoding_judge_disk(run, is_full, tools);
+}
+
+void set_work_judge_spool(struct job_run *run, struct files_spool *spool,
+                          struct worker_tools *tools)
+{
+    struct failed_file file = {.reason = spool->reason, .needed = spool->wanted};
+    file.has_room = files_spool_room(spool, &file.room);
+    file.room += spool->bytes;
+    files_spool_close(spool); /* the disk may lack just this room */
+    judge_file(run, &file, tools);
+}
+
+static void judge_pack(struct job_run *run, struct set_pack *pack, struct worker_tools *tools)
+{
+    struct failed_file file = {.reason = pack->file.reason, .needed = pack->bytes};
+    file.has_room = files_output_room(&pack->file, &file.room);
+    set_pack_end(pack); /* the disk may lack just this room */
+    judge_file(run, &file, tools);
+}
+
+/* After a write of a tar, an array or the spill file has failed. */
 static void look_at_disk(struct job_run *run, struct worker_tools *tools)
 {
-    for (size_t i = 0; i < run->job.output_count; i++) {
-        struct set_pack *pack = &run->set->packs[i];
-        uint64_t room;
-        if (!pack->is_begun || !disk_may_be_why(pack->file.reason))
-            continue;
-        bool is_full = disk_is_full(pack->file.reason);
-        if (is_full && files_output_room(&pack->file, &room)) {
-            run->needed = pack->bytes;
-            run->room = room;
-        }
-        set_pack_end(pack); /* the disk may lack just this room */
-        encoding_judge_disk(run, is_full, tools);
+    struct image_set *set = run->set;
+    if (set->spill.reason != 0) {
+        set_work_judge_spool(run, &set->spill, tools);
         return;
     }
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (set->packs[i].is_begun && set->packs[i].file.reason != 0) {
+            judge_pack(run, &set->packs[i], tools);
+            return;
+        }
 }
 
 /* ---- the beginning -------------------------------------------------------------------------- */
@@ -229,6 +277,19 @@ static enum status may_go_on(void *context, struct error *error)
     return STATUS_OK;
 }
 
+/* Refuses to replace the archive, or an earlier output, before any of them is written. */
+static void check_target(struct job_run *run, size_t index)
+{
+    const struct image_set *set = run->set;
+    struct files_identity target = files_output_target(&set->packs[index].file);
+    if (files_same(&target, &set->source.identity))
+        refuse_target(set, index, NULL, &run->error);
+    for (size_t i = 0; i < index; i++)
+        if (set->packs[i].is_begun &&
+            files_output_same(&set->packs[index].file, &set->packs[i].file))
+            refuse_target(set, index, &set->packs[i], &run->error);
+}
+
 static void begin_packs(struct job_run *run)
 {
     struct image_set *set = run->set;
@@ -239,9 +300,9 @@ static void begin_packs(struct job_run *run)
             continue;
         if (output->pack == JOB_ARRAY)
             planning_set_defaults(output);
-        enum status status = set_pack_begin(&set->packs[i], output, run->pipeline->parts.files,
-                                            run->number, run->fetch, i, &making, &run->error);
-        (void)status; /* it is in run->error */
+        if (set_pack_begin(&set->packs[i], output, run->pipeline->parts.files, run->number,
+                           run->fetch, i, &making, &run->error) == STATUS_OK)
+            check_target(run, i);
     }
 }
 

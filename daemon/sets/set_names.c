@@ -26,6 +26,8 @@ static uint64_t *find(const struct set_names *names, uint64_t value)
 
 static bool grow(struct set_names *names)
 {
+    if (names->count >= SET_NAMES_MAX)
+        return true; /* it takes no more names */
     struct set_names larger = {.places = names->places ? 2 * names->places : 1024,
                                .count = names->count};
     larger.hashes = calloc(larger.places, sizeof *larger.hashes);
@@ -39,15 +41,18 @@ static bool grow(struct set_names *names)
     return true;
 }
 
-enum set_names_result set_names_add(struct set_names *names, char kind, const char *name)
+enum set_names_result set_names_add(struct set_names *names, char kind, const char *name,
+                                    bool is_distinct)
 {
-    if (names->count >= SET_NAMES_MAX)
-        return NAME_IS_NEW;
     if (2 * names->count >= names->places && !grow(names)) /* uncovered: memory */
         return NAME_LACKS_MEMORY;
     uint64_t value = hash(kind, name), *place = find(names, value);
     if (*place == value)
         return NAME_IS_KNOWN;
+    if (is_distinct && names->count >= SET_NAMES_MAX / 2)
+        return NAME_IS_NEW;
+    if (names->count >= SET_NAMES_MAX)
+        return NAME_LACKS_PLACE;
     *place = value;
     names->count++;
     return NAME_IS_NEW;

@@ -10,14 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf/status.h"
+
 /* All zero: empty. */
 struct set_names {
     uint64_t *hashes; /* a table of `places`, a power of two; 0: free */
     size_t places, count;
 };
 
-/* What became of a name. After SET_NAMES_MAX names, each is taken for a new one. */
-enum set_names_result { NAME_IS_NEW, NAME_IS_KNOWN, NAME_LACKS_MEMORY };
-/* kind: of the place: names of different kinds are different. */
-enum set_names_result set_names_add(struct set_names *names, char kind, const char *name);
+enum set_names_result {
+    NAME_IS_NEW,
+    NAME_IS_KNOWN,
+    NAME_LACKS_PLACE, /* it is not known, but is not noted: there are SET_NAMES_MAX names */
+    NAME_LACKS_MEMORY
+};
+
+/* Notes a name. kind: of the place: names of different kinds are different. is_distinct: it differs
+ * from all names of its output, by its index. Such names are noted only while the table is not half
+ * full: in a large job, no later name is compared with them. */
+enum set_names_result set_names_add(struct set_names *names, char kind, const char *name,
+                                    bool is_distinct) MUST_CHECK;
 void set_names_clear(struct set_names *names); /* idempotent */

@@ -11,6 +11,8 @@
 
 /* Of an array, whose images may be small. A tar has a buffer of its own. */
 #define PACK_BUFFER_BYTES TAR_BLOCK_BYTES
+/* An image in a spool file is copied in pieces of this size, on the stack. */
+#define PACK_PIECE_BYTES (32 * KIB)
 
 /* ---- bytes of the file ---------------------------------------------------------------------- */
 
@@ -33,6 +35,29 @@ static enum status append(void *context, const uint8_t *bytes, size_t length, st
     memcpy(pack->buffer + pack->buffered, bytes, length);
     pack->buffered += length;
     return STATUS_OK;
+}
+
+/* Appends a part of the image. */
+static enum status add_bytes(struct set_pack *pack, const uint8_t *bytes, size_t length,
+                             struct error *error)
+{
+    return pack->tar ? tar_writer_add(pack->tar, bytes, length, error)
+                     : append(pack, bytes, length, error);
+}
+
+static enum status add_image(struct set_pack *pack, const struct pack_image *image,
+                             struct error *error)
+{
+    uint8_t piece[PACK_PIECE_BYTES];
+    if (image->bytes)
+        return add_bytes(pack, image->bytes, image->length, error);
+    for (size_t at = 0, count; at < image->length; at += count) {
+        count = image->length - at < sizeof piece ? image->length - at : sizeof piece;
+        if (files_spool_read(image->spool, image->offset + at, piece, count, error) != STATUS_OK ||
+            add_bytes(pack, piece, count, error) != STATUS_OK)
+            break;
+    }
+    return error->status;
 }
 
 static const struct format *array_format(const struct set_pack *pack)
@@ -131,8 +156,10 @@ static enum status put_member(struct set_pack *pack, const struct pack_image *im
     is_taken(pack, name.text); /* forgets another sample */
     if (note_name(pack, name.text, error) != STATUS_OK)
         return error->status;
-    return tar_writer_put(pack->tar, name.text, image->modified_s, image->bytes, image->length,
-                          error);
+    if (tar_writer_begin(pack->tar, name.text, image->modified_s, image->length, error) !=
+        STATUS_OK)
+        return error->status;
+    return add_image(pack, image, error);
 }
 
 static void measure(const struct set_pack *pack, const struct pack_image *image, uint32_t shape[3])
@@ -178,7 +205,7 @@ enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, 
         put_member(pack, image, error);
     } else if (!image->is_copy) {
         measure(pack, image, pack->shape);
-        append(pack, image->bytes, image->length, error);
+        add_image(pack, image, error);
     }
     pack->images += error->status == STATUS_OK && !image->is_copy;
     return error->status;
@@ -191,9 +218,11 @@ static enum status write_array_header(struct set_pack *pack, struct error *error
     uint8_t header[NPY_HEADER_BYTES];
     size_t bytes = tensor_header_bytes(array_format(pack));
     tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
-    if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes)
+    if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes) {
+        pack->file.reason = errno;
         error_set(error, STATUS_WRITE_FAILED, "the header of \"%.200s\" cannot be written: %s",
                   pack->output->place.path, strerror(errno));
+    }
     return error->status;
 }
 

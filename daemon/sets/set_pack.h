@@ -7,7 +7,7 @@
 #pragma once
 
 #include "codecs/archive/tar_writer.h"
-#include "daemon/files/files.h"
+#include "daemon/files/spool.h"
 #include "queue/job/job.h"
 
 /* An image to add, or a member to copy. */
@@ -16,7 +16,9 @@ struct pack_image {
     bool is_copy;       /* the bytes keep this name */
     const char *suffix; /* of the output's format; unused for copies */
     uint64_t modified_s;
-    const uint8_t *bytes;
+    const uint8_t *bytes;      /* NULL: they are in `spool` from `offset` on */
+    struct files_spool *spool; /* borrowed */
+    uint64_t offset;
     size_t length;
     uint32_t width, height, channels; /* of an image of an array */
 };

@@ -1,7 +1,6 @@
 #include "daemon/sets/set_source.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,20 +18,34 @@ static bool is_wanted(const void *context, const char *name)
 }
 
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
-                             struct error *error)
+                             struct files_spool *spool, struct error *error)
 {
-    source->fd = files_spool_open(source->files, error);
+    if (files_spool_open(source->files, spool, error) != STATUS_OK ||
+        files_spool_write(spool, bytes, length, error) != STATUS_OK)
+        return error->status;
+    source->fd = spool->fd;
     source->archive_bytes = length;
-    return source->fd >= 0 ? files_spool_write(source->fd, bytes, length, error) : error->status;
+    return STATUS_OK;
+}
+
+static void note_skip(void *context, const char *name)
+{
+    struct set_source *source = context;
+    source->skipped += source->copies || is_wanted(source->job, name);
+}
+
+struct archive_limits set_source_limits(uint64_t bytes_max)
+{
+    return (struct archive_limits){.members_max = SET_MEMBERS_MAX,
+                                   .zip_members_max = SET_ZIP_MEMBERS_MAX,
+                                   .zip_bytes_max = SET_ZIP_BYTES_MAX,
+                                   .bytes_max = bytes_max,
+                                   .name_bytes_max = SET_NAME_BYTES_MAX};
 }
 
 static enum status open_archive(struct set_source *source, struct error *error)
 {
-    const struct archive_limits limits = {.members_max = SET_MEMBERS_MAX,
-                                          .zip_members_max = SET_ZIP_MEMBERS_MAX,
-                                          .zip_bytes_max = SET_ZIP_BYTES_MAX,
-                                          .bytes_max = source->bytes_max,
-                                          .name_bytes_max = SET_NAME_BYTES_MAX};
+    const struct archive_limits limits = set_source_limits(source->bytes_max);
     struct files_input input;
     if (source->fd < 0) {
         if (files_open_input(source->files, NULL, source->job->input.path, UINT64_MAX, &input,
@@ -43,15 +56,24 @@ static enum status open_archive(struct set_source *source, struct error *error)
         source->identity = input.identity;
     }
     source->reader = archive_reader_open(source->fd, &limits, error);
+    if (source->reader)
+        archive_reader_on_skip(source->reader, note_skip, source);
     return error->status;
+}
+
+static enum status list_folder(struct set_source *source, struct error *error)
+{
+    enum status status = files_list(source->files, source->job->input.path, is_wanted, source->job,
+                                    JOB_FOLDER_FILES_MAX, NAMES_BYTES_MAX, &source->names, error);
+    source->skipped = source->names.skipped;
+    return status;
 }
 
 enum status set_source_open(struct set_source *source, struct error *error)
 {
     switch (source->job->source) {
     case JOB_FOLDER:
-        return files_list(source->files, source->job->input.path, is_wanted, source->job,
-                          JOB_FOLDER_FILES_MAX, NAMES_BYTES_MAX, &source->names, error);
+        return list_folder(source, error);
     case JOB_ARCHIVE:
         return open_archive(source, error);
     default:
@@ -82,7 +104,7 @@ static enum source_step next_name(struct set_source *source, struct source_image
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the name of a file");
         return SOURCE_FAILED;
     }
-    snprintf(image->name, bytes, "%s/%s", folder, name);
+    member_of_folder(image->name, bytes, folder, name);
     return SOURCE_IMAGE;
 }
 
@@ -182,8 +204,8 @@ const char *set_source_path(const struct set_source *source, uint64_t index,
         return index < job->input_count ? job->inputs[index].path : NULL;
     if (index >= source->names.count)
         return NULL;
-    snprintf(text, JOB_URL_BYTES_MAX + 1, "%s/%s", job->input.path,
-             source->names.text + source->names.offsets[index]);
+    member_of_folder(text, JOB_URL_BYTES_MAX + 1, job->input.path,
+                     source->names.text + source->names.offsets[index]);
     return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "codecs/archive/archive_reader.h"
 #include "daemon/files/folder.h"
+#include "daemon/files/spool.h"
 #include "gpu/engine/pool.h"
 #include "queue/job/job.h"
 
@@ -52,12 +53,13 @@ struct set_source {
     bool has_member;
     struct files_names names; /* of a folder */
     uint64_t next;            /* index of the next place or name */
+    uint64_t skipped;         /* links and special files that match, or that would be copied */
 };
 
-/* Stores an archive from a key or a URL in a file without a name (files_spool_open), so that it
- * needs no memory while the job waits for its turn. */
+/* Stores an archive from a key or a URL in a file without a name, so that it needs no memory while
+ * the job waits for its turn. If it fails, the caller closes *spool, which says why. */
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
-                             struct error *error) MUST_CHECK;
+                             struct files_spool *spool, struct error *error) MUST_CHECK;
 /* Opens the archive, or reads the folder. Call set_source_close in any case. Errors: those of
  * files_open_input, files_list and archive_reader_open. */
 enum status set_source_open(struct set_source *source, struct error *error) MUST_CHECK;
@@ -68,6 +70,8 @@ enum source_step set_source_next(struct set_source *source, struct source_image 
  * there is no such input. For lists and folders. */
 const char *set_source_path(const struct set_source *source, uint64_t index,
                             char text[JOB_URL_BYTES_MAX + 1]);
+/* The bounds of an archive in which a member may have so many bytes. */
+struct archive_limits set_source_limits(uint64_t bytes_max);
 /* Whether set_source_next neither reads a file nor takes memory of a pool, so that the loop may
  * call it. */
 bool set_source_is_quick(const struct set_source *source);

@@ -98,6 +98,7 @@ static void add_work(struct metrics_totals *totals, const struct metrics_job *jo
 
 void metrics_count_image(struct metrics_totals *totals, const struct metrics_job *image)
 {
+    totals->images_failed += image->outcome != METRICS_DONE;
     add_work(totals, image);
 }
 

@@ -101,6 +101,7 @@ struct metrics_totals {
     uint64_t jobs[METRICS_OUTCOMES];
     uint64_t errors[STATUS_COUNT];
     uint64_t images, pixels, input_bytes, output_bytes;
+    uint64_t images_failed; /* of jobs with many images */
     struct metrics_codec decoder, encoder;
     uint64_t declined;
     struct metrics_urls urls;

@@ -19,6 +19,9 @@ HEAD = "# Made by queue/clients/generate.py (`make documents`); do not edit.\n"
 END = r"(?![\s\S])"  # $ of Python also matches before a last line feed
 PLAIN = r"[^\u0000-\u001f\u007f-\u009f]"  # not a control character
 PATH = (r"^(?![A-Za-z0-9][A-Za-z0-9+.-]*://)(?![\s\S]*(^|/)\.{0,2}(/|" + END + "))" + PLAIN + "+" + END)
+# "." is input_root, and a slash may follow.
+FOLDER = (r"^(\./?|(?![A-Za-z0-9][A-Za-z0-9+.-]*://)(?!/)(?![\s\S]*//)(?![\s\S]*(^|/)\.{1,2}(/|" + END + "))"
+          + PLAIN + "+)" + END)
 OUTPUT_PATH = r"^(?!\.gpuimgd(/|" + END + "))" + PATH[1:]
 TAR = r"\.[Tt][Aa][Rr]" + END
 TEMPLATE = "^([^%]|%%)*%[pn]([^%]|%[pn%])*" + END
@@ -476,7 +479,7 @@ def job_schema(d):
         "path": path, "key": key, "url": url,
         "input": {"anyOf": [{"$ref": "#/$defs/path"},
                             place_object({n: {"$ref": f"#/$defs/{n}"} for n in ("path", "key", "url")}, {})]},
-        "inputs": {**place_object({"folder": {"$ref": "#/$defs/path"}, "archive": {"$ref": "#/$defs/input"}},
+        "inputs": {**place_object({"folder": {**path, "pattern": FOLDER}, "archive": {"$ref": "#/$defs/input"}},
                                   {"pattern": {"anyOf": [{"$ref": "#/$defs/pattern"}, {
                                       "type": "array", "minItems": 1, "maxItems": d.limits["patterns"],
                                       "items": {"$ref": "#/$defs/pattern"}}]}})},
@@ -546,7 +549,7 @@ def result_schema(d):
               "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
               **numbers(["images"]), "values": given}
     images = {**numbers(["count", "done", "failed", "copied", "pixels"]),
-              **numbers(["errors_omitted", "values_omitted"], 1),
+              **numbers(["skipped", "errors_omitted", "values_omitted"], 1), **texts(["warning"]),
               "errors": {"type": "array", "minItems": 1, "items": {
                   "type": "object", "required": ["image", "error"],
                   "properties": {**numbers(["image"]), **texts(["name"]), "error": error}}},

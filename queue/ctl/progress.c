@@ -44,7 +44,8 @@ bool progress_is_shown(const struct progress *progress)
 
 bool progress_is_good(const struct progress *progress)
 {
-    return progress->ended[PROGRESS_DONE] == progress_ended(progress) && !progress->jobs_failed;
+    return progress->ended[PROGRESS_DONE] == progress_ended(progress) && !progress->jobs_failed &&
+           !progress->jobs_empty;
 }
 
 uint64_t progress_ended(const struct progress *progress)
@@ -104,9 +105,12 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
     enum progress_end end = end_of(show_text(result, "status"));
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(result, "images");
     bool done = end == PROGRESS_DONE, lost = cJSON_GetArraySize(job->unwritten) > 0;
-    bool whole = !job->is_set || count_of(images, "failed") == 0;
+    bool empty = done && *show_text(images, "warning");
+    bool whole = !job->is_set ||
+                 (count_of(images, "failed") == 0 && count_of(images, "skipped") == 0 && !empty);
     progress->jobs_ended++;
     progress->jobs_failed += !done;
+    progress->jobs_empty += empty;
     if (job->is_set)
         count_set(progress, result, end, job);
     else
@@ -315,6 +319,7 @@ static void put_jobs(const struct progress *progress)
     out_put("; %s job%s done", show_count((double)done, count), done == 1 ? "" : "s");
     if (failed > 0)
         out_put(", %s job%s failed", show_count((double)failed, count), failed == 1 ? "" : "s");
+    put_count("without images", progress->jobs_empty);
 }
 
 void progress_end(struct progress *progress, bool waited)

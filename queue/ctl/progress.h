@@ -28,6 +28,7 @@ struct progress {
     uint64_t sent, refused;    /* images; refused: no job was sent for them */
     uint64_t jobs_sent, jobs_ended;
     uint64_t jobs_failed;          /* that are not done */
+    uint64_t jobs_empty;           /* that are done, but had no image */
     uint64_t ended[PROGRESS_ENDS]; /* images */
     double began_s, drawn_s;   /* CLOCK_MONOTONIC */
     double printed;            /* images that had ended in the last plain line; negative: none */
@@ -56,7 +57,7 @@ void progress_result(struct progress *progress, const cJSON *result, const char 
                      const struct progress_job *job);
 /* The number of images that have ended. */
 uint64_t progress_ended(const struct progress *progress);
-/* Whether all images and jobs that ended are done. */
+/* Whether all images and jobs that ended are done, and no job lacked images. */
 bool progress_is_good(const struct progress *progress);
 /* Whether progress_draw prints anything. */
 bool progress_is_shown(const struct progress *progress);

@@ -31,7 +31,8 @@ static int show(struct ctl *ctl, const char *id, const char *text)
 {
     cJSON *result = cJSON_Parse(text);
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(result, "images");
-    bool good = strcmp(show_text(result, "status"), "done") == 0 && !show_number(images, "failed");
+    bool good = strcmp(show_text(result, "status"), "done") == 0 &&
+                !show_number(images, "failed") && !*show_text(images, "warning");
     int status = good ? CTL_OK : CTL_FAILED;
     if (!cJSON_IsObject(result)) {
         ctl_say("the stored result of %s is not a JSON object", id);

@@ -186,7 +186,7 @@ static void show_images(const cJSON *images, char *const *names, size_t count)
 {
     const cJSON *item, *errors = cJSON_GetObjectItemCaseSensitive(images, "errors");
     double more = show_number(images, "failed") - cJSON_GetArraySize(errors);
-    char text[SHOW_BYTES];
+    char text[SHOW_BYTES], warning[ERROR_TEXT_MAX];
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(images, "values"))
     {
         const cJSON *values = cJSON_GetObjectItemCaseSensitive(item, "values");
@@ -206,6 +206,8 @@ static void show_images(const cJSON *images, char *const *names, size_t count)
         show_error(item);
         out_end();
     }
+    if (*show_text(images, "warning"))
+        out_line("warning %s", show_word(images, "warning", warning, sizeof warning));
     if (more > 0)
         out_line("failed %s more image%s of this job", show_count(more, text),
                  more == 1 ? "" : "s");
@@ -219,6 +221,9 @@ static void put_images(const cJSON *images)
             show_count(show_number(images, "count"), count));
     if (show_number(images, "copied") > 0)
         out_put(", %s members copied", show_count(show_number(images, "copied"), copied));
+    if (show_number(images, "skipped") > 0)
+        out_put(", %s links and special files skipped",
+                show_count(show_number(images, "skipped"), copied));
 }
 
 void show_result(const cJSON *result, const char *name, const char *const *files,
@@ -233,7 +238,7 @@ void show_result(const cJSON *result, const char *name, const char *const *files
     char word[SHOW_BYTES];
     /* "cancelled" is longer than the column, but rare. */
     out_put("%-6s %s", show_word(result, "status", word, sizeof word), name);
-    if (show_number(images, "count") > 0)
+    if (images)
         put_images(images);
     cJSON_ArrayForEach(output, cJSON_GetObjectItemCaseSensitive(result, "outputs")) {
         const char *file = files && index < JOB_OUTPUTS_MAX ? files[index++] : NULL;

@@ -105,6 +105,19 @@ static bool read_patterns(const struct check *check, struct job *job, const cJSO
     return true;
 }
 
+/* "." is input_root. A slash at the end is left out. */
+static bool read_folder(const struct check *check, struct job *job, const cJSON *folder)
+{
+    char *path = cJSON_GetStringValue(folder);
+    size_t length = path ? strlen(path) : 0;
+    if (length > 1 && path[length - 1] == '/')
+        path[length - 1] = '\0';
+    if (!(path && strcmp(path, ".") == 0) && !check_path(check, folder, "inputs.folder"))
+        return false;
+    job->input = (struct job_place){.path = path};
+    return true;
+}
+
 /* A folder or an archive. */
 static bool read_set(const struct check *check, struct job *job, const cJSON *inputs)
 {
@@ -114,12 +127,10 @@ static bool read_set(const struct check *check, struct job *job, const cJSON *in
     if (!folder == !archive)
         return refuse(check, "inputs must have %s",
                       folder ? "a folder or an archive, not both" : "a folder or an archive");
-    if (folder && !check_path(check, folder, "inputs.folder"))
+    if (folder && !read_folder(check, job, folder))
         return false;
     if (archive && !read_place(check, archive, "inputs.archive", input_keys, &job->input))
         return false;
-    if (folder)
-        job->input = (struct job_place){.path = folder->valuestring};
     return read_patterns(check, job, inputs);
 }
 

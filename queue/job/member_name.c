@@ -82,6 +82,12 @@ const char *member_of_place(const struct job_place *place, const char *ns,
     return path ? last_part(path) : "";
 }
 
+int member_of_folder(char *text, size_t size, const char *folder, const char *name)
+{
+    bool is_root = strcmp(folder, ".") == 0;
+    return snprintf(text, size, "%s%s%s", is_root ? "" : folder, is_root ? "" : "/", name);
+}
+
 int member_expand(char *text, size_t size, const char *pattern, const char *stem, uint64_t index)
 {
     char number[TEXT_DIGITS_MAX + 1];
@@ -165,4 +171,12 @@ const char *member_template_fault(const char *pattern, bool *names)
         *names = *names || at[1] != '%';
     }
     return NULL;
+}
+
+bool member_has_index(const char *pattern)
+{
+    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
+        if (at[1] == 'n')
+            return true;
+    return false;
 }

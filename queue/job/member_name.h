@@ -25,6 +25,10 @@ size_t member_stem(const char *name);
 const char *member_of_place(const struct job_place *place, const char *ns,
                             char text[JOB_URL_BYTES_MAX + 1]);
 
+/* Writes the path of a file in a folder below input_root; "." is input_root itself. Returns the
+ * number of bytes that it has, without the NUL, as snprintf. */
+int member_of_folder(char *text, size_t size, const char *folder, const char *name);
+
 /* Fills in a template. stem: the name without its suffix. Returns the number of bytes, without the
  * NUL, or -1 if `size` bytes do not hold the text. */
 int member_expand(char *text, size_t size, const char *pattern, const char *stem, uint64_t index);
@@ -44,3 +48,5 @@ enum status member_output(const struct job_place *template, const char *name, bo
 /* Returns the first `%` of a template that is not %p, %n or %%, or NULL. *names: whether the
  * template has %p or %n. */
 const char *member_template_fault(const char *pattern, bool *names);
+/* Whether a template has %n, so that its names differ. */
+bool member_has_index(const char *pattern);

@@ -97,7 +97,10 @@ static void write_images(struct writer *writer, const struct result_images *imag
     writer_number(writer, "done", images->done);
     writer_number(writer, "failed", images->failed);
     writer_number(writer, "copied", images->copied);
+    if (images->skipped)
+        writer_number(writer, "skipped", images->skipped);
     writer_number(writer, "pixels", images->pixels);
+    writer_text(writer, "warning", images->warning);
     writer_raw(writer, "errors", images->errors);
     if (images->errors_omitted)
         writer_number(writer, "errors_omitted", images->errors_omitted);

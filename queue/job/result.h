@@ -27,7 +27,9 @@ struct result_output {
 /* What a job with many images adds to its result. */
 struct result_images {
     uint64_t count, done, failed, copied;    /* images tried; members copied as they were */
+    uint64_t skipped;                        /* links and special files of the input */
     uint64_t pixels;                         /* of the images that are done */
+    const char *warning;                     /* why there was no image; NULL: there was one */
     const char *errors, *values;             /* JSON arrays, or NULL */
     uint64_t errors_omitted, values_omitted; /* entries for which the arrays had no room */
     const char *archive_format;              /* "tar" or "zip"; NULL: not known, or no archive */

@@ -31,6 +31,7 @@ struct store {
     void *context;
     unsigned holders; /* the list, and each write that is not complete */
     unsigned cuts;    /* calls of this suspect alone that Redis did not accept */
+    unsigned denials; /* NOPERMs, although the key is permitted */
     bool out;         /* a command is outstanding, and the permit is held */
     bool cancelled;
     bool suspect;
@@ -163,6 +164,21 @@ static bool is_denied(const redisReply *reply)
     return reply->type == REDIS_REPLY_ERROR && redis_error_is(reply->str, "NOPERM");
 }
 
+/* The second time, the administrator has not just permitted the key: the command is denied. The
+ * queue itself needs no SET, so all else goes on. */
+static void command_denied(struct store *store)
+{
+    struct error error = {0};
+    if (++store->denials < 2)
+        return; /* give_permit has made it due again */
+    error_set(
+        &error, STATUS_PATH_REFUSED,
+        "Redis does not let this daemon run SET, which stores the key \"%.80s\" (%.80s); permit "
+        "the command for the daemon's user (ACL SETUSER NAME +set)",
+        store->key, store->reason);
+    finish(store, &error);
+}
+
 static void key_probed(void *context, redisReply *reply)
 {
     struct store *store = context;
@@ -173,8 +189,8 @@ static void key_probed(void *context, redisReply *reply)
     if (is_denied(reply)) {
         denial_describe(&error, store->key, store->reason);
         finish(store, &error);
-    } else { /* the command SET is denied, or the key is permitted now */
-        wait_for_redis(store, store->reason);
+    } else {
+        command_denied(store);
     }
 }
 

@@ -3,10 +3,11 @@
  * The outputs of a job with one image are stored by DONE, together with its result. A job with many
  * images has too many of them for one call, and stores each as soon as it is encoded, by SET.
  *
- * SETs wait while Redis is away or refuses them, and are sent again if the connection breaks: they
- * store the same bytes. As isolate.h does for ends, a value whose SET had no reply becomes suspect:
- * it is then sent alone, and after ISOLATE_CUTS_MAX such calls it is too large. STORES_* in
- * conf/limits.h bound the SETs without a reply. Loop thread only. */
+ * SETs wait while Redis is away or refuses all calls, and are sent again if the connection breaks:
+ * they store the same bytes. If an ACL denies only the key or the command SET, the output fails. As
+ * isolate.h does for ends, a value whose SET had no reply becomes suspect: it is then sent alone,
+ * and after ISOLATE_CUTS_MAX such calls it is too large. STORES_* in conf/limits.h bound the SETs
+ * without a reply. Loop thread only. */
 #pragma once
 
 #include "queue/lease/queue.h"

@@ -79,6 +79,22 @@ TEST(test_suffixes)
                "{'0.inputs':['one.png','cat.jpg'],'0.output':'x/1/%%n.webp','1':null}");
 }
 
+/* The rows of an array are in the order of the names, whatever the order of the filesystem. */
+TEST(test_folders_are_sorted)
+{
+    ctl_expect(w, 0,
+               "for i in 4 9 2 b/7 0 b/3 6 1 b.d/5 8; do mkdir -p in/order/b in/order/b.d; "
+               "cp in/one.png in/order/$i.png; done; ln -s 0.png in/order/c.png; "
+               "ctl submit $at -r --list 1024 in/order -o all.npy --pack array",
+               "10 sent in 1 job", "1 links and special files in folders were skipped", NULL);
+    cJSON *jobs = fake_take_all();
+    check_has(jobs, "{'0.inputs':['order/0.png','order/1.png','order/2.png','order/4.png',"
+                    "'order/6.png','order/8.png','order/9.png','order/b/3.png','order/b/7.png',"
+                    "'order/b.d/5.png'],'1':null}");
+    cJSON_Delete(jobs);
+    text_file_remove_folder(in_path("order"));
+}
+
 /* A job has at most 64 KiB. */
 TEST(test_long_names)
 {

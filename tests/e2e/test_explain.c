@@ -308,17 +308,67 @@ TEST(test_folder_of_inputs)
     free(err);
 }
 
+/* What a daemon would find in the archive's first image, and what it would refuse. */
 TEST(test_archive_of_inputs)
 {
     char *out, *err;
-    check_lines(explain("{'inputs':{'archive':'none.tar'},'output':'o.tar'}", 0, ""),
-                "inputs   archive none.tar: not read; the job is valid\n", NULL);
-    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
-    assert_string_equal(out, "{\"inputs\":{\"archive\":{\"path\":\"none.tar\"}}}\n");
+    assert_int_equal(
+        run("cd \"${in#*=}\" && mkdir d && cp glass.png d/b.png && cp cat.jpg d/c.jpg && "
+            "echo x > d/a.txt && tar -cf shard.tar d/a.txt d/b.png d/c.jpg && "
+            "tar -czf shard.tgz d/c.jpg && head -c 3000 shard.tar > cut.tar && rm -r d",
+            &out, &err),
+        0);
     free(out);
     free(err);
-    free(explain("{'inputs':{'archive':'none.tar'},'output':'o.tar','ops':['sobell']}", 1,
-                 "unknown_op"));
+    check_lines(explain("{'inputs':{'archive':'shard.tar'},'output':'o/%p.jpg'}", 0, ""),
+                "inputs   archive shard.tar: a tar; the plan is that of its first image\n",
+                "input    d/b.png: png, ", "output   o/%p.jpg: jpeg, 100 x 10 x 3\n",
+                "pass 1  flatten", NULL);
+    check_lines(explain("{'inputs':{'archive':'shard.tgz'},'output':'o.tar'}", 0, ""),
+                "input    d/c.jpg: jpeg, ", "pass 1  orient", NULL);
+    check_lines(
+        explain("{'inputs':{'archive':'shard.tar','pattern':'*.jpg'},'output':'o.tar'}", 0, ""),
+        "input    d/c.jpg: jpeg, ", "pass 1  orient", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'inputs.archive':{'path':'shard.tar','format':'tar'},'inputs.image':0,"
+                    "'input.path':'d/c.jpg','outputs.0.path':'o.tar'}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    static const char *const bad[][2] = {
+        {"{'inputs':{'archive':'none.tar'},'output':'o.tar'}",
+         "input_missing: the input \"none.tar\" does not exist"},
+        {"{'inputs':{'archive':'cat.jpg'},'output':'o.tar'}", "bad_archive"},
+        {"{'inputs':{'archive':'cut.tar','pattern':'*.jpg'},'output':'o.tar'}", "bad_archive"},
+        {"{'inputs':{'archive':'shard.tar','pattern':'*.gif'},'output':'o.tar'}",
+         "no member of the archive \"shard.tar\" matches the pattern"},
+        {"{'inputs':{'archive':'shard.tar'},'output':'.gpuimgd/%p.png'}", ".gpuimgd"},
+        {"{'inputs':{'archive':'shard.tar'},'output':'o.tar','ops':['sobell']}", "unknown_op"},
+        {"{'inputs':{'archive':'shard.tar','pattern':'*.txt'},'output':'o.tar'}",
+         "unsupported_format"},
+        {"{'inputs':{'archive':'shard.tar'},'output':'o.tar','ops':"
+         "[{'op':'crop','width':5000,'height':5}]}",
+         "bad_op"},
+    };
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        free(explain(bad[i][0], 1, bad[i][1]));
+    assert_int_equal(run("cd \"${in#*=}\" && rm shard.tar shard.tgz cut.tar", &out, &err), 0);
+    free(out);
+    free(err);
+}
+
+/* An archive elsewhere is not read. */
+TEST(test_archive_in_redis)
+{
+    char *out, *err;
+    const char *job = "{'inputs':{'archive':{'key':'gpuimgd:img:a'}},'output':'o.tar'}";
+    check_lines(explain(job, 0, ""), "inputs   archive gpuimgd:img:a: not read; the job is valid\n",
+                NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    assert_string_equal(out, "{\"inputs\":{\"archive\":{\"key\":\"gpuimgd:img:a\"}}}\n");
+    free(out);
+    free(err);
 }
 
 /* With --json the same is one line, even for a job that would fail. */

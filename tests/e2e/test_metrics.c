@@ -326,6 +326,24 @@ TEST(counters_follow_the_jobs)
     assert_true(world_settle(w));
 }
 
+/* A job that is done has failed images, too. */
+TEST(failed_images_are_counted)
+{
+    struct process *daemon = start_listening("0");
+    cJSON *result =
+        check_answer(w, "{'inputs':['p.jpg','none1.jpg','p.jpg','none2.jpg','none3.jpg'],"
+                        "'output':'failed/%%n.png'}");
+    check_has(result, "{'status':'done','images.done':2,'images.failed':3}");
+    cJSON_Delete(result);
+    struct prometheus read = scrape_to_rest(scrape(), 1);
+    assert_true(VALUE(read, "gpuimgd_images_failed_total") == 3);
+    assert_true(VALUE(read, "gpuimgd_images_total") == 2);
+    assert_true(VALUE(read, "gpuimgd_jobs_total", "outcome", "done") == 1);
+    prometheus_free(&read);
+    check_stop(daemon);
+    check_clean(w);
+}
+
 TEST(clients_are_counted_by_their_tags)
 {
     struct process *daemon = start_listening("127.0.0.1:0");

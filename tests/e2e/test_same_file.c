@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/fixtures/shard.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -122,6 +123,11 @@ TEST(test_links)
     check_stop(&w->daemons[0]);
 }
 
+static void check_refused(const char *job, const char *message)
+{
+    check_failed(check_answer(w, job, NULL), "bad_job", message, NULL);
+}
+
 /* A link makes two folders the same: the later output would replace the earlier one. */
 TEST(test_two_outputs)
 {
@@ -149,9 +155,32 @@ TEST(test_two_outputs)
         assert_null(json_at(result, "outputs.2.error"));
         cJSON_Delete(result);
     }
+    /* Of tars and arrays, neither is written. */
+    check_refused("{'inputs':['cat.jpg'],'outputs':[{'output':'one/all.tar'},"
+                  "{'output':'two/all.tar'}]}",
+                  "the output \"two/all.tar\" is the file of another output, \"one/all.tar\"");
+    assert_int_not_equal(access(out_path("one/all.tar"), F_OK), 0);
+    check_done(check_answer(w, "{'inputs':['cat.jpg'],'outputs':[{'output':'one/all.tar'},"
+                               "{'output':'two/others.tar'}]}"));
     check_stop(&w->daemons[0]);
     umount2(two, MNT_DETACH);
     umount2(one, MNT_DETACH);
+}
+
+/* The second tar would replace the archive that is read: the first one is not written, either. */
+TEST(test_two_tars)
+{
+    const struct shard_member member = {"cat.jpg", photo.bytes, photo.length};
+    struct picture_file shard = shard_make(&member, 1);
+    picture_save(&shard, in_path("shard.tar"));
+    picture_free(&shard);
+    assert_int_equal(link(in_path("shard.tar"), out_path("link.tar")), 0);
+    start(w->out);
+    check_refused("{'inputs':{'archive':'shard.tar'},'outputs':[{'output':'first.tar'},"
+                  "{'output':'link.tar'}]}",
+                  "the output \"link.tar\" is the file of the input");
+    assert_int_not_equal(access(out_path("first.tar"), F_OK), 0);
+    check_stop(&w->daemons[0]);
 }
 
 int main(void)

@@ -175,7 +175,7 @@ TEST(test_folder)
     check_has(result, "{'images.count':6}");
     check_done(result);
     result = check_answer(w, "{'inputs':{'folder':'c','pattern':'[23].jpg'},'ops':['stats']}");
-    check_has(result, "{'images':{'count':0,'done':0,'failed':0,'copied':0,'pixels':0}}");
+    check_has(result, "{'images.count':0,'images.done':0,'images.failed':0,'images.copied':0}");
     check_done(result);
 }
 
@@ -244,6 +244,37 @@ TEST(test_python_reads)
                           "sys.exit([(m.name,m.mtime,m.mode) for m in t if m.isfile()][::2]!="
                           "[(\"img/%d.seg.jpg\"%i,1699950848,0o644) for i in range(5)])";
     assert_int_equal(system(text_of("python3 -c '%s' %s", program, out_path("p.tar"))), 0);
+}
+
+/* Pushes a job with so many images, none of which is one, and 16 outputs for each. */
+static void push_broken(size_t count, const char *template)
+{
+    struct shard_member *members = calloc(count, sizeof *members);
+    char outputs[1024] = "";
+    for (size_t i = 0; i < count; i++)
+        members[i] = (struct shard_member){text_of("%zu.jpg", i), "x", 1};
+    struct picture_file shard = shard_make(members, count);
+    picture_save(&shard, in_path("broken.tar"));
+    picture_free(&shard);
+    free(members);
+    for (size_t i = 0, end = 0; i < JOB_OUTPUTS_MAX; i++)
+        end += (size_t)snprintf(outputs + end, sizeof outputs - end, "%s{'output':'o%zu/%s'}",
+                                i ? "," : "", i, template);
+    world_push(w, "{'inputs':{'archive':'broken.tar'},'outputs':[%s]}", outputs);
+}
+
+/* No output replaces one whose name is not compared any more. */
+TEST(test_very_many_names)
+{
+    enum { COUNT = SET_NAMES_MAX / JOB_OUTPUTS_MAX + 100 };
+    push_broken(COUNT, "%p.png");
+    check_failed(check_next(w), "bad_job", "more than 262144 outputs of images",
+                 "put %n into \"o0/%p.png\"", NULL);
+    push_broken(COUNT, "%n.png");
+    cJSON *result = check_next(w);
+    check_has(result, "{'status':'failed','error.code':'unsupported_format','images.failed':%d}",
+              COUNT);
+    cJSON_Delete(result);
 }
 
 TEST(test_many)

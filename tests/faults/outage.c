@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 
 #include "tests/faults/rig.h"
+#include "tests/fixtures/shard.h"
 #include "tests/fixtures/text_file.h"
+#include "tests/fixtures/web_server.h"
 
 #define JOBS 12
 #define SMALL_JOBS 20
@@ -100,26 +102,13 @@ static void root_is_moved(struct rig *rig)
     rig_saw(rig, "%zu elsewhere", text_file_count(moved, ".png"));
 }
 
-/* Fills the filesystem. */
-static void fill(struct rig *rig, const char *folder)
-{
-    static const char zeros[4096];
-    int fd = open(text_of("%s/filler", folder), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    ssize_t count = 1;
-    while (fd >= 0 && count > 0)
-        count = write(fd, zeros, sizeof zeros);
-    rig_saw_if(rig, fd >= 0 && errno == ENOSPC, "full");
-    if (fd >= 0)
-        close(fd);
-}
-
 static void disk_is_full(struct rig *rig)
 {
     const char *out = rig->world.out;
     if (!rig_mount(rig, out, "size=4m"))
         return;
     struct process *daemon = start_one(rig);
-    fill(rig, out);
+    rig_fill(rig, out);
     rig_push(rig, "n", JOBS);
     see_outage(rig, daemon, "No space left on device");
     unlink(text_of("%s/filler", out));
@@ -133,7 +122,7 @@ static void disk_is_almost_full(struct rig *rig)
     if (!rig_mount(rig, out, "size=32m"))
         return;
     struct process *daemon = start_one(rig);
-    fill(rig, out);
+    rig_fill(rig, out);
     if (truncate(text_of("%s/filler", out), 30 << 20) != 0)
         rig_saw(rig, "not made smaller");
     world_put_photo(&rig->world, "large.jpg", 1500, 1200);
@@ -161,6 +150,76 @@ static void disk_is_almost_full(struct rig *rig)
     rig_saw(rig, "said %zu times", process_log_count(daemon, 0, REFUSED));
 }
 
+/* ---- jobs with many images ------------------------------------------------------------------- */
+
+static struct web_server *server;
+
+/* One of large.jpg has 5.4 MB as pixels: more than the disk has room for. */
+#define AS_PIXELS "'ops':['invert'],'output':{'path':'%s.tar','format':'raw'}"
+
+/* The tar itself has no room. */
+static void push_tar(struct rig *rig)
+{
+    rig_push_text(rig, "set0", "{'id':'set0','inputs':['p.jpg','large.jpg']," AS_PIXELS "}",
+                  "set0");
+}
+
+/* An archive from a key, which is stored in a file until its turn comes. */
+static void push_archive(struct rig *rig)
+{
+    static char zeros[5 << 20];
+    struct picture_file photo = picture_load(text_of("%s/p.jpg", rig->world.in));
+    const struct shard_member members[] = {{"p.jpg", photo.bytes, photo.length},
+                                           {"zeros.bin", zeros, sizeof zeros}};
+    struct picture_file shard = shard_make(members, 2);
+    world_set_picture(&rig->world, text_of("%s:img:shard", rig->world.ns), shard);
+    picture_free(&photo);
+    rig_push_text(rig, "set0",
+                  "{'id':'set0','inputs':{'archive':{'key':'%s:img:shard'}},"
+                  "'ops':['invert'],'output':{'path':'set0.npy','pack':'array'}}",
+                  rig->world.ns);
+}
+
+/* Images that are done move to a file while the first one waits for its bytes. */
+static void push_late(struct rig *rig)
+{
+    rig_push_text(rig, "set0",
+                  "{'id':'set0','inputs':[{'url':'http://127.0.0.1:%u/silent'},"
+                  "'large.jpg','large.jpg','large.jpg','large.jpg','large.jpg'],"
+                  "'timeout_s':%g," AS_PIXELS "}",
+                  web_server_port(server), patience(1), "set0");
+}
+
+/* with: the start of the message. number: which job. The job waits for room, and loses no
+ * attempt. */
+static void set_lacks_room(struct rig *rig)
+{
+    static void (*const push[])(struct rig * rig) = {push_tar, push_archive, push_late};
+    const char *out = rig->world.out;
+#ifndef GPUIMGD_CURL
+    rig_skip(rig, "built without libcurl");
+    return;
+#endif
+    if (!rig_mount(rig, out, "size=96m"))
+        return;
+    server = web_server_start();
+    const char *prefix = text_of("--url_prefixes=http://127.0.0.1:%u/", web_server_port(server));
+    struct process *daemon = rig_start(rig, 0, NULL, prefix, "--url_networks=127.0.0.0/8",
+                                       "--host_bytes=32M", "--pinned_bytes=48M", "--workers=2",
+                                       "--inflight=8", "--input_bytes_max=6M", NULL);
+    world_put_photo(&rig->world, "large.jpg", 1500, 1200);
+    rig_fill(rig, out);
+    if (truncate(text_of("%s/filler", out), 94 << 20) != 0)
+        rig_saw(rig, "not made smaller");
+    push[(size_t)rig->fault->number[0]](rig);
+    rig_saw_if(rig, process_logged(daemon, 0, rig->fault->with[0], 20), "named");
+    process_sleep(patience(1)); /* as long as a few retries take */
+    rig_saw_jobs(rig, "set0");
+    unlink(text_of("%s/filler", out));
+    rig_wait_jobs(rig, 40, "set0");
+    web_server_stop(server);
+}
+
 /* A filesystem below output_root is full: only the jobs that write there fail. */
 static void another_disk_is_full(struct rig *rig)
 {
@@ -168,7 +227,7 @@ static void another_disk_is_full(struct rig *rig)
     if (mkdir(other, 0755) != 0 || !rig_mount(rig, other, "size=2m"))
         return;
     struct process *daemon = start_one(rig);
-    fill(rig, other);
+    rig_fill(rig, other);
     rig_push_text(rig, "victim", "{'id':'victim','input':'p.jpg','output':'other/v.png'}");
     rig_push(rig, "n", JOBS);
     rig_wait_jobs(rig, 30, "victim");
@@ -197,6 +256,11 @@ static void mount_is_lost(struct rig *rig)
 #define OUTAGE "/readyz 503; /healthz 200; in STATUS; none held; "
 #define END "/readyz 200; 12 done once; all at attempt 1; 0 dead; said 1 time"
 
+#define ONE_WAITS "full; named; set0: no result; set0: done, attempt 1"
+#define LATER     "runs again later: "
+#define A_FILE    "a file in .gpuimgd for a job with many images cannot be written"
+#define FULL      ": No space left on device; an output has at least "
+
 const struct fault_case outage_faults[] = {
     CASE("write, of all outputs", "ENOSPC for a while", outage, OUTAGE "12 wait; " END,
          .with = {"write,do=ENOSPC", "No space left on device"}),
@@ -219,6 +283,12 @@ const struct fault_case outage_faults[] = {
     CASE("output_root, a tmpfs", "it is almost full", disk_is_almost_full,
          "full; large0 named; 20 done once; all at attempt 1; within 10 s; /readyz 200; 3 done "
          "once; all at attempt 1; 0 dead; said 0 times"),
+    CASE("a tar in a tmpfs", "it is almost full", set_lacks_room, ONE_WAITS,
+         .with = {LATER "the output \"set0.tar\" cannot be written" FULL}, .number = {0}),
+    CASE("an archive in a tmpfs", "it is almost full", set_lacks_room, ONE_WAITS,
+         .with = {LATER A_FILE FULL}, .number = {1}),
+    CASE("images that wait, in a tmpfs", "it is almost full", set_lacks_room, ONE_WAITS,
+         .with = {LATER A_FILE FULL}, .number = {2}),
     CASE("a tmpfs below output_root", "it is full", another_disk_is_full,
          "full; victim: dead write_failed, attempt 3; 12 done once; said 0 times"),
     CASE("output_root, a tmpfs", "it is unmounted, and mounted again", mount_is_lost,

@@ -426,6 +426,18 @@ bool rig_mount(struct rig *rig, const char *folder, const char *size)
     return false;
 }
 
+void rig_fill(struct rig *rig, const char *folder)
+{
+    static const char zeros[4096];
+    int fd = open(text_of("%s/filler", folder), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    ssize_t count = 1;
+    while (fd >= 0 && count > 0)
+        count = write(fd, zeros, sizeof zeros);
+    rig_saw_if(rig, fd >= 0 && errno == ENOSPC, "full");
+    if (fd >= 0)
+        close(fd);
+}
+
 /* ---- Redis ----------------------------------------------------------------------------------- */
 
 void rig_cancel(struct rig *rig, const char *id)

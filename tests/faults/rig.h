@@ -178,6 +178,8 @@ void rig_crash_redis(struct rig *rig, off_t kept);
 /* Mounts a tmpfs on the folder until the case ends, in a mount namespace of the case. size:
  * "size=4m". false: that is not permitted, and the case is skipped. */
 bool rig_mount(struct rig *rig, const char *folder, const char *size);
+/* Fills the filesystem with the file "filler" in this folder. */
+void rig_fill(struct rig *rig, const char *folder);
 /* Sends CANCEL for the jobs with this id. */
 void rig_cancel(struct rig *rig, const char *id);
 /* Whether this daemon produced the job's result. */

@@ -59,6 +59,9 @@ def test_results():
     equal((result.input.path, result.input.format, result.input.folder), ("1.tar", "tar", None))
     equal(result.images, Images(3, 1, 2, 4, 99, (ImageFailure(1, "a/b.jpg", failure), ImageFailure(2, None, failure)),
                                 0, (ImageValues(0, 1, {"otsu": 7}),), 5))
+    empty = {"count": 0, "done": 0, "failed": 0, "copied": 0, "skipped": 3, "pixels": 0, "warning": "there was no image"}
+    equal(Result.from_json({"job": 1, "status": "done", "images": empty}).images,
+          Images(skipped=3, warning="there was no image"))
     equal((result.outputs[0].images, result.outputs[0].shape), (1, [1, 2, 3, 4]))
     equal(Result.from_json({"job": 1, "status": "done", "input": {"folder": "a/b"}}).input.folder, "a/b")
     equal(Result.from_json({"job": 1, "status": "done", "input": {"path": "a"}}).images, None)

@@ -17,9 +17,10 @@ prepare() {
         for (i = 0; i < 640 * 480; i++) print i % 256, int(i / 640) % 256, i % 89 }' |
         cjpeg -quality 90 -outfile "$dir/home/cat.jpg"
     cp "$dir/home/cat.jpg" "$dir/home/holiday/beach.jpg"
-    mkdir -p "$dir/in/a" "$dir/in/photos/2026"
+    mkdir -p "$dir/in/a" "$dir/in/photos/2026" "$dir/in/train"
     cp "$dir/home/cat.jpg" "$dir/in/a/1.jpg"
     cp "$dir/home/cat.jpg" "$dir/in/photos/2026/sea.jpg"
+    tar -C "$dir/in" -cf "$dir/in/train/0001.tar" a/1.jpg
     cat >"$dir/gpuimgd.conf" <<END
 redis = 127.0.0.1:$port
 input_root = $dir/in

@@ -1,8 +1,10 @@
 #include "queue/ctl/submit/source.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -11,10 +13,18 @@
 #include "conf/format.h"
 #include "conf/text.h"
 
+static void leave(struct source *source)
+{
+    struct source_folder *folder = &source->folders[--source->depth];
+    while (folder->count > 0)
+        free(folder->entries[--folder->count]);
+    free(folder->entries);
+}
+
 void source_close(struct source *source)
 {
     while (source->depth > 0) /* uncovered: slip */
-        closedir(source->folders[--source->depth]);
+        leave(source);
 }
 
 const char *source_suffix(const char *name)
@@ -35,18 +45,27 @@ static enum source_result bad(struct source *source, const char *name, const cha
     return SOURCE_BAD;
 }
 
+static int is_shown(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static int compare(const struct dirent **one, const struct dirent **other)
+{
+    return strcmp((*one)->d_name, (*other)->d_name);
+}
+
 /* Opens the folder at source->path, which ends with a slash and has `length` bytes. */
 static enum source_result enter(struct source *source, size_t length)
 {
-    DIR *folder = NULL;
+    struct source_folder folder = {.count = -1, .length = length};
     if (source->depth == SOURCE_DEPTH_MAX) /* uncovered: slip */
         errno = ELOOP;
     else
-        folder = opendir(source->path);
-    if (!folder) /* uncovered: slip */
+        folder.count = scandir(source->path, &folder.entries, is_shown, compare);
+    if (folder.count < 0) /* uncovered: slip */
         return bad(source, source->path, strerror(errno));
-    source->folders[source->depth] = folder;
-    source->lengths[source->depth++] = length;
+    source->folders[source->depth++] = folder;
     return SOURCE_END;
 }
 
@@ -78,31 +97,31 @@ static bool is_wanted(const struct source *source, const char *name)
                : format_is_read(format_by_suffix(suffix));
 }
 
-/* Reads one entry of the innermost open folder. SOURCE_END: it is not an image; call again. */
+/* Takes one entry of the innermost open folder. SOURCE_END: it is not an image; call again. */
 static enum source_result walk(struct source *source, struct source_file *file)
 {
-    size_t length = source->lengths[source->depth - 1];
-    struct dirent *entry = readdir(source->folders[source->depth - 1]);
+    struct source_folder *folder = &source->folders[source->depth - 1];
+    size_t length = folder->length;
     struct stat about;
-    if (!entry) {
-        closedir(source->folders[--source->depth]);
+    if (folder->next == folder->count) {
+        leave(source);
         return SOURCE_END;
     }
-    size_t name = strlen(entry->d_name);
-    if (entry->d_name[0] == '.')
-        return SOURCE_END;
+    const char *entry = folder->entries[folder->next++]->d_name;
+    size_t name = strlen(entry);
     if (length + name + 2 > sizeof source->path) /* uncovered: slip */
-        return bad(source, entry->d_name, "the path is too long");
-    memcpy(source->path + length, entry->d_name, name + 1);
+        return bad(source, entry, "the path is too long");
+    memcpy(source->path + length, entry, name + 1);
     if (lstat(source->path, &about) != 0) /* uncovered: slip */
         return bad(source, source->path, strerror(errno));
     if (S_ISDIR(about.st_mode)) {
         strcpy(source->path + length + name, "/");
         return enter(source, length + name + 1);
     }
-    if (S_ISREG(about.st_mode) && is_wanted(source, entry->d_name))
+    if (S_ISREG(about.st_mode) && is_wanted(source, entry))
         return give(source, file);
-    source->left_out++;
+    source->left_out += S_ISREG(about.st_mode);
+    source->special += !S_ISREG(about.st_mode);
     return SOURCE_END;
 }
 

@@ -1,13 +1,13 @@
 /* source.h - iterates over the images that a command line names: files, folders, URLs, and names on
  * standard input.
  *
- * It returns one image at a time, so a million images need no memory. The images of a folder come
- * in the order of the filesystem. One thread. */
+ * It returns one image at a time. The files and subfolders of a folder come in the order of the
+ * bytes of their names, which it keeps in memory meanwhile. One thread. */
 #pragma once
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The names must outlive the source. */
@@ -30,18 +30,27 @@ struct source_file {
 /* The deepest nesting of folders. It also ends an endless loop of mounts. */
 #define SOURCE_DEPTH_MAX 64
 
+struct dirent;
+
+/* An open folder: its entries, of which `next` comes next. */
+struct source_folder {
+    struct dirent **entries;
+    int count, next;
+    size_t length; /* of source->path up to it, with its slash */
+};
+
 /* All zero at the start, except `options`. */
 struct source {
     struct source_options options;
     uint64_t left_out;        /* files in folders that were skipped because of their suffix */
+    uint64_t special;         /* the same because they are links or special files */
     char why[PATH_MAX + 200]; /* the error of the last SOURCE_BAD */
     /* The rest is private. */
     int next;                 /* index of the next name */
     char path[PATH_MAX];
     size_t base;                            /* length of the named folder, with its slash */
     char within[PATH_MAX], shown[PATH_MAX]; /* texts of source_file.within and .name */
-    DIR *folders[SOURCE_DEPTH_MAX];
-    size_t lengths[SOURCE_DEPTH_MAX]; /* length of path up to each folder and its slash */
+    struct source_folder folders[SOURCE_DEPTH_MAX];
     size_t depth;
     bool reading, at_end;     /* standard input */
     char input[4 * PATH_MAX]; /* unread part of standard input: from..to */

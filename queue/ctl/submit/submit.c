@@ -380,6 +380,9 @@ static int finish(struct submit *submit)
                 submit->source.options.archives
                     ? "tar or zip"
                     : format_list(FORMAT_SUFFIXES, FORMATS_READ, "%s", " or ", known));
+    if (submit->source.special > 0)
+        ctl_say("%" PRIu64 " links and special files in folders were skipped",
+                submit->source.special);
     if (submit->shard_lost)
         return CTL_UNAVAILABLE;
     if (progress->refused > 0 && progress->sent == 0)

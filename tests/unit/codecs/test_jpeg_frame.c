@@ -47,7 +47,8 @@ TEST(standard_tables_are_recognized)
     assert_true(frame.has_standard_tables);
     for (uint32_t i = 0; i < 4; i++)
         assert_memory_equal(&frame.huffman[i], &jpeg_standard_tables[i], sizeof frame.huffman[i]);
-    assert_true(read_picture(&(struct picture_jpeg){.width = 40, .height = 30, .colour = PICTURE_GRAY}));
+    assert_true(
+        read_picture(&(struct picture_jpeg){.width = 40, .height = 30, .colour = PICTURE_GRAY}));
     assert_true(frame.has_standard_tables);
     assert_true(read_picture(&(struct picture_jpeg){.width = 8, .height = 8, .progressive = true}));
     assert_false(frame.has_standard_tables);

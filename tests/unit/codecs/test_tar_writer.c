@@ -120,6 +120,34 @@ static void save(const struct written *written, char *path)
     close(fd);
 }
 
+/* In pieces that end anywhere in a unit. */
+static enum status put_in_pieces(struct tar_writer *writer, size_t index, struct error *error)
+{
+    size_t length = members[index].length, piece;
+    enum status status =
+        tar_writer_begin(writer, members[index].name, members[index].modified_s, length, error);
+    for (size_t at = 0; at < length && status == STATUS_OK; at += piece) {
+        piece = length - at < 700 ? length - at : 700;
+        status = tar_writer_add(writer, contents + at, piece, error);
+    }
+    return status;
+}
+
+TEST(test_pieces_give_the_same_bytes)
+{
+    struct written whole = written_tar(), pieces = {0};
+    struct error error = {0};
+    struct tar_writer *writer = open_writer(&pieces);
+    for (size_t i = 0; i < COUNT_OF(members); i++)
+        assert_int_equal(put_in_pieces(writer, i, &error), STATUS_OK);
+    assert_int_equal(tar_writer_finish(writer, &error), STATUS_OK);
+    tar_writer_close(writer);
+    assert_int_equal(pieces.length, whole.length);
+    assert_memory_equal(pieces.bytes, whole.bytes, whole.length);
+    free(pieces.bytes);
+    free(whole.bytes);
+}
+
 /* ---- readers ---- */
 
 TEST(test_python_reads_it)

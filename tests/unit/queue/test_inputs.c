@@ -92,6 +92,12 @@ TEST(test_folder_and_archive)
     assert_false(job.fails_on_error);
     assert_int_equal(job.outputs[0].pack, JOB_TAR);
     job_clear(&job);
+    must_parse(&job, "{\"inputs\":{\"folder\":\"a/b/\"},\"output\":\"%n.png\"}");
+    assert_string_equal(job.input.path, "a/b");
+    job_clear(&job);
+    must_parse(&job, "{\"inputs\":{\"folder\":\".\"},\"output\":\"%n.png\"}");
+    assert_string_equal(job.input.path, ".");
+    job_clear(&job);
     must_parse(&job, "{\"inputs\":{\"archive\":\"t.zip\"},\"ops\":[\"stats\"]}");
     assert_string_equal(job.input.path, "t.zip");
     assert_int_equal(job.outputs[0].pack, JOB_FILES);
@@ -135,8 +141,16 @@ TEST(test_bad_inputs)
          "inputs has the unknown key \"foldr\"; did you mean \"folder\"?"},
         {"{'inputs':{'folder':'/etc'},'output':'x.tar'}", STATUS_PATH_REFUSED,
          "inputs.folder \"/etc\" is absolute; it must be relative to input_root or output_root"},
-        {"{'inputs':{'folder':'a/'},'output':'x.tar'}", STATUS_PATH_REFUSED,
+        {"{'inputs':{'folder':'a//'},'output':'x.tar'}", STATUS_PATH_REFUSED,
          "inputs.folder \"a/\" has an empty part"},
+        {"{'inputs':{'folder':'/'},'output':'x.tar'}", STATUS_PATH_REFUSED,
+         "inputs.folder \"/\" is absolute; it must be relative to input_root or output_root"},
+        {"{'inputs':{'folder':'./a'},'output':'x.tar'}", STATUS_PATH_REFUSED,
+         "inputs.folder \"./a\" has a part \".\""},
+        {"{'inputs':{'folder':'..'},'output':'x.tar'}", STATUS_PATH_REFUSED,
+         "inputs.folder \"..\" has a part \"..\""},
+        {"{'inputs':{'archive':'.'},'output':'x.tar'}", STATUS_PATH_REFUSED,
+         "inputs.archive \".\" has a part \".\""},
         {"{'inputs':{'folder':{'path':'a'}},'output':'x.tar'}", STATUS_BAD_JOB,
          "inputs.folder is {\"path\":\"a\"}; it must be a string"},
         {"{'inputs':{'archive':7},'output':'x.tar'}", STATUS_BAD_JOB,

@@ -272,11 +272,13 @@ TEST(test_templates)
     static const struct {
         const char *pattern;
         int fault; /* the position; -1: none */
-        bool names;
+        bool names, has_index;
     } rows[] = {
-        {"a", -1, false},   {"%p", -1, true},   {"a%n", -1, true},  {"%%", -1, false},
-        {"%%p", -1, false}, {"%%%p", -1, true}, {"%", 0, false},    {"%p%", 2, true},
-        {"%P", 0, false},   {"a%%%", 3, false}, {"%06n", 0, false}, {"%n%%%d", 4, true},
+        {"a", -1, false, false},   {"%p", -1, true, false},          {"a%n", -1, true, true},
+        {"%%", -1, false, false},  {"%%p", -1, false, false},        {"%%n", -1, false, false},
+        {"%%%n", -1, true, true},  {"%p/n%%%n.png", -1, true, true}, {"%%%p", -1, true, false},
+        {"%", 0, false, false},    {"%p%", 2, true, false},          {"%P", 0, false, false},
+        {"a%%%", 3, false, false}, {"%06n", 0, false, false},        {"%n%%%d", 4, true, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool names = !rows[i].names;
@@ -284,6 +286,7 @@ TEST(test_templates)
         assert_int_equal(fault ? fault - rows[i].pattern : -1, rows[i].fault);
         if (!fault)
             assert_int_equal(names, rows[i].names);
+        assert_int_equal(member_has_index(rows[i].pattern), rows[i].has_index);
     }
 }
 

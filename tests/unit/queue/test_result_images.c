@@ -66,6 +66,8 @@ TEST(test_archive)
     const struct result_images images = {.count = 5000000000,
                                          .done = 5000000000,
                                          .copied = 3,
+                                         .skipped = 2,
+                                         .warning = "why",
                                          .values = "[{\"image\":0,\"output\":2,\"values\":{}}]",
                                          .errors_omitted = 4,
                                          .values_omitted = 9,
@@ -94,7 +96,8 @@ TEST(test_archive)
                             .ms = NO_TIMES},
            "{\"job\":7,\"status\":\"done\",\"input\":{\"url\":\"https://h/t.tar\",\"format\":"
            "\"tar\",\"bytes\":20480},\"images\":{\"count\":5000000000,\"done\":5000000000,"
-           "\"failed\":0,\"copied\":3,\"pixels\":0,\"errors_omitted\":4,\"values\":[{\"image\":0,"
+           "\"failed\":0,\"copied\":3,\"skipped\":2,\"pixels\":0,\"warning\":\"why\",\"errors_"
+           "omitted\":4,\"values\":[{\"image\":0,"
            "\"output\":2,\"values\":{}}],\"values_omitted\":9},\"outputs\":[{\"path\":\"o.tar\","
            "\"images\":254,\"bytes\":10240},{\"path\":\"a.npy\",\"format\":\"npy\",\"images\":254,"
            "\"bytes\":338,\"dtype\":\"uint8\",\"shape\":[254,5,7,3]},{\"images\":0}],\"attempt\":1,"

@@ -94,7 +94,8 @@ class ImageValues:
 @dataclass(frozen=True)
 class Images:
     """Counts of the images of a job with inputs. copied: members of the archive that were copied to a
-    tar. errors has at most 100 entries; values lacks values_omitted ones."""
+    tar; skipped: links and special files of the input. errors has at most 4,096 entries; values lacks
+    values_omitted ones. warning: why there was no image."""
 
     count: int = 0
     done: int = 0
@@ -105,6 +106,8 @@ class Images:
     errors_omitted: int = 0
     values: Tuple[ImageValues, ...] = ()
     values_omitted: int = 0
+    skipped: int = 0
+    warning: Optional[str] = None
 
 
 @dataclass(frozen=True)
