@@ -163,7 +163,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
-ROOMS    = conf codecs codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
+ROOMS    = conf codecs codecs/avif codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
            $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp daemon daemon/files daemon/overlays daemon/sets \
            daemon/pipeline daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
