@@ -11,7 +11,7 @@
 size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings)
 {
-    enum { fixed_bytes = 4 << 20, border = 160, high_effort = 5 };
+    enum { fixed_bytes = 4 << 20, border = 160, high_effort = 4 };
     size_t pixel_bytes = settings->effort < high_effort ? 26 : 40;
     (void)channels;
     return CODEC_WINDOW_BYTES + fixed_bytes +
