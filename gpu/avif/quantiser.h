@@ -1,7 +1,8 @@
 /*
  * quantiser.h - the quantiser's steps, and the quantiser index of a quality.
  *
- * The index rises as quickly as the one that libavif passes to libaom: 63 quantisers of 4 indices.
+ * At the same quality, the PSNR of luma is about that of libaom 3.6 at speed 9, through libavif as
+ * avifenc maps qualities. libaom reaches it with smaller steps, and larger files.
  */
 #pragma once
 
@@ -9,10 +10,13 @@
 
 enum { AVIF_INDEX_MIN = 1, AVIF_INDEX_MAX = 255 }; /* 0: lossless, which needs another transform */
 
+/* quality: 1 to 99 */
 DEVICE int avif_quantiser_index(int quality)
 {
-    int quantiser = ((100 - quality) * 63 + 50) / 100;
-    int index = quantiser < 62 ? 4 * quantiser : quantiser == 62 ? 249 : 255;
+    /* Of the qualities 0, 10 and so on to 100. */
+    const uint8_t indices[] = {255, 231, 206, 186, 164, 142, 116, 95, 67, 30, 0};
+    int ten = quality / 10, rest = quality % 10;
+    int index = (indices[ten] * (10 - rest) + indices[ten + 1] * rest + 5) / 10;
     return index < AVIF_INDEX_MIN ? AVIF_INDEX_MIN : index;
 }
 
