@@ -23,6 +23,10 @@ size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
 size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);
 
+codec_encode_fn libaom_encode;
+size_t libaom_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                            const struct encoder_settings *settings);
+
 /* A view of `count` rows of an image, from `row` on. */
 static inline struct image avif_rows_of(const struct image *image, uint32_t row, uint32_t count)
 {

@@ -282,6 +282,12 @@ static void put_media(struct writer *writer, struct avif_prelude *to)
     avif_put_u32(writer->file + writer->offset_at[ITEM_IMAGE], (uint32_t)writer->length);
 }
 
+bool avif_is_own(const struct encoder_settings *settings)
+{
+    return settings->effort >= AVIF_OWN_EFFORT_MIN && settings->effort <= AVIF_OWN_EFFORT_MAX &&
+           settings->quality <= AVIF_OWN_QUALITY_MAX;
+}
+
 size_t avif_prelude_bytes(size_t metadata_bytes)
 {
     return sizeof(struct avif_prelude) + BOXES_BYTES_MAX + metadata_bytes;

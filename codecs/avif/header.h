@@ -16,6 +16,16 @@ struct avif_coded {
     uint8_t av1c[4]; /* the box av1C without the sequence header (AV1-ISOBMFF 1.2, 2.3.3) */
 };
 
+/* The efforts of gpuimgd's own encoder, in the order of its own (gpu/avif/encode.h). libaom has the
+ * others, as the speed 10 less the effort of avifenc, and at these efforts what the own encoder
+ * does not write: quality 100, and alpha that is not opaque. */
+#define AVIF_OWN_EFFORT_MIN  2
+#define AVIF_OWN_EFFORT_MAX  4
+#define AVIF_OWN_QUALITY_MAX 99
+
+/* Whether the own encoder writes an AVIF with these settings, if the image is opaque. */
+bool avif_is_own(const struct encoder_settings *settings);
+
 /* Returns the largest size of a prelude. metadata_bytes: the size of ICC profile, EXIF and XMP
  * together. */
 size_t avif_prelude_bytes(size_t metadata_bytes);
