@@ -243,13 +243,62 @@ AVX2_INLINE void rays_from_both(const struct avif_rays *rays, int side, uint8_t 
     }
 }
 
+/* As avif_filter_edge, but copies the samples, up to `count` of them without the corner. */
+AVX2_INLINE void filter_edge(const uint8_t *edge, const struct avif_edge_plan *plan, uint8_t corner,
+                             uint8_t *to)
+{
+    uint8_t from[2 * SIDE_MAX + 64];
+    int outer = plan->strength == 3 ? 2 : 0, inner = plan->strength == 2 ? 5 : 4;
+    __m256i factor_outer = _mm256_set1_epi16((int16_t)outer);
+    __m256i factor_inner = _mm256_set1_epi16((int16_t)inner);
+    __m256i factor = _mm256_set1_epi16((int16_t)(16 - 2 * outer - 2 * inner));
+    int last = plan->filtered - 2;
+    for (int i = 0; i < plan->count; i += 32)
+        _mm256_storeu_si256((__m256i *)(from + 2 + i), load(edge + i));
+    from[0] = from[1] = corner;
+    from[last + 3] = from[last + 4] = edge[last];
+    /* from[i + 2] is edge[i]. */
+    for (int i = 0; i <= last; i += 16) {
+        __m256i sum = _mm256_mullo_epi16(words_of(from + i + 2), factor);
+        __m256i both = _mm256_add_epi16(words_of(from + i + 1), words_of(from + i + 3));
+        sum = _mm256_add_epi16(sum, _mm256_mullo_epi16(both, factor_inner));
+        both = _mm256_add_epi16(words_of(from + i), words_of(from + i + 4));
+        sum = _mm256_add_epi16(sum, _mm256_mullo_epi16(both, factor_outer));
+        sum = _mm256_srli_epi16(_mm256_add_epi16(sum, _mm256_set1_epi16(8)), 4);
+        _mm_storeu_si128((__m128i *)(to + i), _mm_packus_epi16(_mm256_castsi256_si128(sum),
+                                                               _mm256_extracti128_si256(sum, 1)));
+    }
+    if (last + 1 < plan->count)
+        memcpy(to + last + 1, edge + last + 1, (size_t)(plan->count - last - 1));
+}
+
+/* Copies an edge that the rays meet, and prepares it. */
+AVX2_INLINE void prepare_edge(const uint8_t *edge, const struct avif_edge_plan *plan,
+                              uint8_t corner, uint8_t *to)
+{
+    if (plan->count == 0)
+        return;
+    to[-1] = corner;
+    if (plan->filtered > 0 && plan->strength > 0)
+        filter_edge(edge, plan, corner, to);
+    else
+        for (int i = 0; i < plan->count; i += 32)
+            _mm256_storeu_si256((__m256i *)(to + i), load(edge + i));
+    if (plan->upsampled)
+        avif_upsample_edge(to, plan->count);
+}
+
 AVX2_INLINE void predict_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
                               uint8_t *to, size_t stride)
 {
+    const uint8_t *above = edges->above_room + EDGE_BEFORE, *left = edges->left_room + EDGE_BEFORE;
     struct avif_rays rays;
-    memcpy(rays.above_room, edges->above_room, sizeof rays.above_room);
-    memcpy(rays.left_room, edges->left_room, sizeof rays.left_room);
-    avif_prepare_rays(edges, size, angle, smooth, &rays);
+    struct avif_edge_plan plan_above, plan_left;
+    avif_plan_rays(edges, size, angle, smooth, &rays, &plan_above, &plan_left);
+    uint8_t corner =
+        angle > 90 && angle < 180 && size >= 4 ? avif_filter_corner(above, left) : above[-1];
+    prepare_edge(above, &plan_above, corner, rays.above_room + EDGE_BEFORE);
+    prepare_edge(left, &plan_left, corner, rays.left_room + EDGE_BEFORE);
     if (angle < 90)
         rays_from_above(&rays, 1 << size, to, stride);
     else if (angle > 180)
