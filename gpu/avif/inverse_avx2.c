@@ -157,13 +157,81 @@ AVX2 static void inverse_8(const int16_t *columns, int type, uint8_t *to, size_t
     }
 }
 
+/* ---- 4 x 4 ---- */
+
+AVX2_INLINE __m128i products_4(__m128i a, __m128i b, int factor_a0, int factor_a1, int factor_b0,
+                               int factor_b1)
+{
+    __m128i x = _mm_madd_epi16(a, _mm256_castsi256_si128(pair_of(factor_a0, factor_a1)));
+    __m128i y = _mm_madd_epi16(b, _mm256_castsi256_si128(pair_of(factor_b0, factor_b1)));
+    __m128i sum = _mm_add_epi32(_mm_add_epi32(x, y), _mm_set1_epi32(2048));
+    sum = _mm_srai_epi32(sum, 12);
+    return _mm_packs_epi32(sum, sum);
+}
+
+/* As avif_inverse_adst_4, of the four lowest words. */
+AVX2_INLINE void lines_adst_4(__m128i t[4])
+{
+    __m128i a = _mm_unpacklo_epi16(t[0], t[2]), b = _mm_unpacklo_epi16(t[3], t[1]);
+    t[0] = products_4(a, b, 1321, 3803, 2482, 3344);
+    t[1] = products_4(a, b, 2482, -1321, -3803, 3344);
+    t[2] = products_4(a, b, 3344, -3344, 3344, 0);
+    t[3] = products_4(a, b, 3803, 2482, -1321, -3344);
+}
+
+/* As avif_inverse_dct. */
+AVX2_INLINE void lines_dct_4(__m128i t[4])
+{
+    __m128i even = _mm_unpacklo_epi16(t[0], t[2]), odd = _mm_unpacklo_epi16(t[1], t[3]);
+    __m128i none = _mm_setzero_si128();
+    __m128i a = products_4(even, none, 2896, 2896, 0, 0);
+    __m128i b = products_4(even, none, 2896, -2896, 0, 0);
+    __m128i c = products_4(odd, none, 1567, -3784, 0, 0);
+    __m128i d = products_4(odd, none, 3784, 1567, 0, 0);
+    t[0] = _mm_adds_epi16(a, d);
+    t[1] = _mm_adds_epi16(b, c);
+    t[2] = _mm_subs_epi16(b, c);
+    t[3] = _mm_subs_epi16(a, d);
+}
+
+AVX2_INLINE void lines_4(__m128i t[4], bool adst)
+{
+    if (adst)
+        lines_adst_4(t);
+    else
+        lines_dct_4(t);
+}
+
+AVX2 static void inverse_4(const int16_t *columns, int type, uint8_t *to, size_t stride)
+{
+    __m128i t[4];
+    for (int x = 0; x < 4; x++)
+        t[x] = _mm_loadl_epi64((const __m128i *)(columns + 4 * x));
+    lines_4(t, avif_adst_rows(type));
+    __m128i a = _mm_unpacklo_epi16(t[0], t[1]), b = _mm_unpacklo_epi16(t[2], t[3]);
+    __m128i upper = _mm_unpacklo_epi32(a, b), lower = _mm_unpackhi_epi32(a, b);
+    t[0] = upper;
+    t[1] = _mm_srli_si128(upper, 8);
+    t[2] = lower;
+    t[3] = _mm_srli_si128(lower, 8);
+    lines_4(t, avif_adst_columns(type));
+    for (int y = 0; y < 4; y++, to += stride) {
+        int32_t four;
+        memcpy(&four, to, sizeof four);
+        __m128i sum = _mm_mulhrs_epi16(t[y], _mm_set1_epi16(1 << 11));
+        sum = _mm_adds_epi16(sum, _mm_cvtepu8_epi16(_mm_cvtsi32_si128(four)));
+        four = _mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
+        memcpy(to, &four, sizeof four);
+    }
+}
+
 AVX2 void avif_inverse_avx2(const int16_t *columns, int size, int type, int rows, uint8_t *to,
                             size_t stride)
 {
     int16_t between[32 * 64] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
     int side = 1 << size;
     if (size == 2) {
-        avif_kernels_plain.inverse(columns, size, type, rows, to, stride);
+        inverse_4(columns, type, to, stride);
         return;
     }
     if (size == 3) {
