@@ -68,7 +68,7 @@ DEVICE int avif_dc(const struct avif_edges *edges, int size)
     return (sum + side / 2) >> size;
 }
 
-DEVICE int avif_smooth(const uint8_t *above, const uint8_t *left, int size, int x, int y)
+LOOKUP int avif_smooth(const uint8_t *above, const uint8_t *left, int size, int x, int y)
 {
     const uint8_t *weights = avif_smooth_weights + (1 << size);
     int last = (1 << size) - 1;
@@ -169,7 +169,7 @@ DEVICE struct avif_edge_plan avif_plan_edge(int size, int away, bool smooth, int
 }
 
 /* Sets the angle of rays, and plans for both edges. */
-DEVICE void avif_plan_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
+LOOKUP void avif_plan_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
                            struct avif_rays *rays, struct avif_edge_plan *above,
                            struct avif_edge_plan *left)
 {
@@ -210,7 +210,7 @@ DEVICE void avif_prepare_edge(const struct avif_edge_plan *plan, uint8_t *edge)
 }
 
 /* Sets the angle of rays whose edges are copies of those of the block, and prepares the edges. */
-DEVICE void avif_prepare_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
+LOOKUP void avif_prepare_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
                               struct avif_rays *rays)
 {
     uint8_t *above = rays->above_room + EDGE_BEFORE, *left = rays->left_room + EDGE_BEFORE;
