@@ -60,7 +60,7 @@ CONSTANT struct avif_cdf_run avif_coefficient_runs[] = {
     {9, 2}, {11, 2}, {5, 2}, {7, 2}, {4, 420}, {4, 168}, {3, 40}, {2, 90}, {2, 65}, {2, 6}};
 
 /* Copies runs of contexts from a table. Returns the end of the entries. */
-DEVICE uint16_t *avif_init_cdf_runs(uint16_t *to, const struct avif_cdf_run *runs, int count,
+LOOKUP uint16_t *avif_init_cdf_runs(uint16_t *to, const struct avif_cdf_run *runs, int count,
                                     const uint16_t *from)
 {
     for (int i = 0; i < count; i++)
@@ -75,7 +75,7 @@ DEVICE uint16_t *avif_init_cdf_runs(uint16_t *to, const struct avif_cdf_run *run
     return to;
 }
 
-DEVICE void avif_init_cdfs(struct avif_cdfs *cdfs, int quantiser_index)
+LOOKUP void avif_init_cdfs(struct avif_cdfs *cdfs, int quantiser_index)
 {
     int range = quantiser_index <= 20    ? 0
                 : quantiser_index <= 60  ? 1

@@ -16,7 +16,7 @@ DEVICE int avif_skip_context(const struct avif_block *above, const struct avif_b
 /* Classes of modes: Intra_Mode_Context. */
 DEVICE int avif_mode_class(const struct avif_block *neighbour)
 {
-    int mode = neighbour ? neighbour->mode : DC_PRED;
+    int mode = neighbour ? (int)neighbour->mode : (int)DC_PRED;
     switch (mode) {
     case V_PRED:
     case SMOOTH_V_PRED:

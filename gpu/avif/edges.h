@@ -11,7 +11,7 @@
 #include "gpu/avif/encode_impl.h"
 
 /* Room before the first sample: for the corner, for upsampling, and for loads of vectors. */
-enum { EDGE_BEFORE = 32, EDGE_ROOM = EDGE_BEFORE + 2 * 64 + 48 };
+enum { EDGE_BEFORE = 48, EDGE_ROOM = EDGE_BEFORE + 2 * 64 + 48 };
 
 struct avif_edges {
     uint8_t above_room[EDGE_ROOM],

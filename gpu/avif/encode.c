@@ -229,6 +229,7 @@ enum status avif_encode_pixels(const struct image *source,
                                bool (*is_stopped)(void *context), void *context, void *work,
                                uint8_t *obus, size_t capacity, size_t *bytes)
 {
-    return avif_encode_with(&avif_kernels_plain, source, options, is_stopped, context, work, obus,
-                            capacity, bytes);
+    const struct avif_kernels *kernels = avif_kernels_avx2();
+    return avif_encode_with(kernels ? kernels : &avif_kernels_plain, source, options, is_stopped,
+                            context, work, obus, capacity, bytes);
 }

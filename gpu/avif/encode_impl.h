@@ -34,6 +34,13 @@
 extern "C" {
 #endif
 
+/* A function that reads a table (CONSTANT), which only kernels and C can. */
+#ifdef __CUDACC__
+#define LOOKUP SIMT
+#else
+#define LOOKUP DEVICE
+#endif
+
 enum { SUPERBLOCK = 64, SUPERBLOCK_SIZE = 6, BLOCK_SIZE_MIN = 3, BLOCK_SIZES = 4 };
 /* The 8 x 8 cells of a superblock, and its levels: luma, then both chroma planes. */
 enum { CELLS = 64, LUMA_LEVELS = 4096, CHROMA_LEVELS = 1024 };

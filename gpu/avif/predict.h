@@ -68,7 +68,7 @@ DEVICE int avif_dc(const struct avif_edges *edges, int size)
     return (sum + side / 2) >> size;
 }
 
-DEVICE int avif_smooth(const uint8_t *above, const uint8_t *left, int size, int x, int y)
+LOOKUP int avif_smooth(const uint8_t *above, const uint8_t *left, int size, int x, int y)
 {
     const uint8_t *weights = avif_smooth_weights + (1 << size);
     int last = (1 << size) - 1;
@@ -146,12 +146,34 @@ DEVICE bool avif_upsamples(bool smooth, int size, int away)
     return away > 0 && away < 40 && size <= (smooth ? 2 : 3);
 }
 
-/* Sets the angle of rays whose edges are copies of those of the block, and filters the edges. */
-DEVICE void avif_prepare_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
-                              struct avif_rays *rays)
+/* What is done with an edge. count 0: the rays do not meet it. */
+struct avif_edge_plan {
+    int count;    /* samples besides the corner that the block may use */
+    int filtered; /* so many samples are filtered, with the corner; 0: none */
+    int strength;
+    bool upsampled;
+};
+
+/* away: as above; used: of the samples of the edge, there: whether they are decoded, rest: to the
+ * end of the frame */
+DEVICE struct avif_edge_plan avif_plan_edge(int size, int away, bool smooth, int used, bool there,
+                                            int rest)
 {
-    uint8_t *above = rays->above_room + EDGE_BEFORE, *left = rays->left_room + EDGE_BEFORE;
-    int side = 1 << size, more_above = angle < 90 ? side : 0, more_left = angle > 180 ? side : 0;
+    int side = 1 << size, inside = avif_min(side, rest);
+    struct avif_edge_plan plan = {used, 0, 0, avif_upsamples(smooth, size, away)};
+    if (there && used > 0) {
+        plan.filtered = inside + used - side + 1;
+        plan.strength = avif_filter_strength(smooth, size, away);
+    }
+    return plan;
+}
+
+/* Sets the angle of rays, and plans for both edges. */
+LOOKUP void avif_plan_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
+                           struct avif_rays *rays, struct avif_edge_plan *above,
+                           struct avif_edge_plan *left)
+{
+    int side = 1 << size;
     rays->angle = angle;
     rays->dx = angle < 90    ? avif_slopes[angle / 3]
                : angle < 180 ? avif_slopes[(180 - angle) / 3]
@@ -159,22 +181,45 @@ DEVICE void avif_prepare_rays(const struct avif_edges *edges, int size, int angl
     rays->dy = angle > 180  ? avif_slopes[(270 - angle) / 3]
                : angle > 90 ? avif_slopes[(angle - 90) / 3]
                             : 0;
-    if (angle > 90 && angle < 180 && size >= 4) {
-        int sum = left[0] * 5 + above[-1] * 6 + above[0] * 5;
-        left[-1] = above[-1] = (uint8_t)((sum + 8) >> 4);
-    }
-    if (edges->has_above)
-        avif_filter_edge(above, avif_min(side, edges->rest_x) + more_above + 1,
-                         avif_filter_strength(smooth, size, angle - 90));
-    if (edges->has_left)
-        avif_filter_edge(left, avif_min(side, edges->rest_y) + more_left + 1,
-                         avif_filter_strength(smooth, size, angle - 180));
-    rays->upsampled_above = avif_upsamples(smooth, size, angle - 90);
-    rays->upsampled_left = avif_upsamples(smooth, size, angle - 180);
-    if (rays->upsampled_above)
-        avif_upsample_edge(above, side + more_above);
-    if (rays->upsampled_left)
-        avif_upsample_edge(left, side + more_left);
+    *above = avif_plan_edge(size, angle - 90, smooth,
+                            angle < 90    ? 2 * side
+                            : angle < 180 ? side
+                                          : 0,
+                            edges->has_above, edges->rest_x);
+    *left = avif_plan_edge(size, angle - 180, smooth,
+                           angle > 180  ? 2 * side
+                           : angle > 90 ? side
+                                        : 0,
+                           edges->has_left, edges->rest_y);
+    rays->upsampled_above = above->upsampled;
+    rays->upsampled_left = left->upsampled;
+}
+
+/* The corner of blocks of 16 x 16 and more, for rays from both edges. */
+DEVICE uint8_t avif_filter_corner(const uint8_t *above, const uint8_t *left)
+{
+    return (uint8_t)((left[0] * 5 + above[-1] * 6 + above[0] * 5 + 8) >> 4);
+}
+
+DEVICE void avif_prepare_edge(const struct avif_edge_plan *plan, uint8_t *edge)
+{
+    if (plan->filtered > 0)
+        avif_filter_edge(edge, plan->filtered, plan->strength);
+    if (plan->upsampled && plan->count > 0)
+        avif_upsample_edge(edge, plan->count);
+}
+
+/* Sets the angle of rays whose edges are copies of those of the block, and prepares the edges. */
+LOOKUP void avif_prepare_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
+                              struct avif_rays *rays)
+{
+    uint8_t *above = rays->above_room + EDGE_BEFORE, *left = rays->left_room + EDGE_BEFORE;
+    struct avif_edge_plan plan_above, plan_left;
+    avif_plan_rays(edges, size, angle, smooth, rays, &plan_above, &plan_left);
+    if (angle > 90 && angle < 180 && size >= 4)
+        left[-1] = above[-1] = avif_filter_corner(above, left);
+    avif_prepare_edge(&plan_above, above);
+    avif_prepare_edge(&plan_left, left);
 }
 
 /* Interpolates between edge[at / 64] and the next sample. */

@@ -17,7 +17,7 @@ CONSTANT int16_t avif_cosines[65] = {
     2359, 2276, 2191, 2106, 2019, 1931, 1842, 1751, 1660, 1567, 1474, 1380, 1285,
     1189, 1092, 995,  897,  799,  700,  601,  501,  401,  301,  201,  101,  0};
 
-DEVICE int avif_cos(int angle)
+LOOKUP int avif_cos(int angle)
 {
     angle &= 255;
     return angle <= 64    ? avif_cosines[angle]
@@ -26,7 +26,7 @@ DEVICE int avif_cos(int angle)
                           : avif_cosines[256 - angle];
 }
 
-DEVICE int avif_sin(int angle)
+LOOKUP int avif_sin(int angle)
 {
     return avif_cos(angle - 64);
 }
@@ -46,7 +46,7 @@ DEVICE int avif_clamp16(int value)
     return value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value;
 }
 
-DEVICE void avif_rotate(int *t, int a, int b, int angle)
+LOOKUP void avif_rotate(int *t, int a, int b, int angle)
 {
     int x = t[a] * avif_cos(angle) - t[b] * avif_sin(angle);
     int y = t[a] * avif_sin(angle) + t[b] * avif_cos(angle);
@@ -62,7 +62,7 @@ DEVICE void avif_add(int *t, int a, int b)
 }
 
 #define NETWORK(name)                  avif_inverse_##name
-#define NETWORK_INLINE                 DEVICE
+#define NETWORK_INLINE                 LOOKUP
 #define NETWORK_TYPE                   int
 #define NETWORK_ROTATE(t, a, b, angle) avif_rotate(t, a, b, angle)
 #define NETWORK_ADD(t, a, b)           avif_add(t, a, b)

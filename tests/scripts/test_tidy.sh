@@ -100,8 +100,9 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|simt|jpeg)/'
     includes gpu/png | grep ': gpu/' | grep -vE ': gpu/(plan|simt|png)/'
     includes gpu/webp | grep ': gpu/' | grep -vE ': gpu/(plan|simt|webp)/'
-    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|png|webp|cuda)/'
-} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png, webp <- cuda"
+    includes gpu/avif | grep ': gpu/' | grep -vE ': gpu/(simt|avif)/'
+    includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|png|webp|avif|cuda)/'
+} | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png, webp, avif <- cuda"
 includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
     check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.
