@@ -19,8 +19,8 @@ struct avif_coded {
 /* The efforts of gpuimgd's own encoder, in the order of its own (gpu/avif/encode.h). libaom has the
  * others, as the speed 10 less the effort of avifenc, and at these efforts what the own encoder
  * does not write: quality 100, and alpha that is not opaque. */
-#define AVIF_OWN_EFFORT_MIN  2
-#define AVIF_OWN_EFFORT_MAX  4
+#define AVIF_OWN_EFFORT_MIN  1
+#define AVIF_OWN_EFFORT_MAX  3
 #define AVIF_OWN_QUALITY_MAX 99
 
 /* Whether the own encoder writes an AVIF with these settings, if the image is opaque. */

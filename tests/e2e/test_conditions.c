@@ -269,7 +269,7 @@ TEST(test_cancel_amid_an_avif)
     world_push(w,
                "{'id':'amid','input':'slow.png','outputs':["
                "{'output':'mark.png','ops':[{'op':'resize','width':8}]},"
-               "{'output':{'path':'amid.avif','effort':4,'max_bytes':30000},'ops':[{'op':'resize',"
+               "{'output':{'path':'amid.avif','effort':3,'max_bytes':30000},'ops':[{'op':'resize',"
                "'width':2400,'enlarge':true}]}]}");
     assert_true(await(60, is_there("/mark.png")));
     double start = process_now();
@@ -290,7 +290,7 @@ TEST(test_timeout_amid_an_avif)
     double start = process_now();
     world_push(w,
                "{'id':'late','input':'slow.png','timeout_s':%.2f,'output':{'path':'late.avif',"
-               "'effort':4,'max_bytes':30000},'ops':[{'op':'resize','width':2400,'enlarge':true}]}",
+               "'effort':3,'max_bytes':30000},'ops':[{'op':'resize','width':2400,'enlarge':true}]}",
                patience(1));
     cJSON *result = check_next(w);
     assert_true(process_now() - start < patience(4));

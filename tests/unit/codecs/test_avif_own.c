@@ -15,8 +15,8 @@
 
 #include "gpu/avif/encode.h"
 
-/* libaom's effort; its file is not compared, only its PSNR and its size. */
-enum { libaom_effort = 1 };
+/* The efforts of the own encoder, and one of libaom. */
+enum { libaom_effort = 0, first_effort = 1, last_effort = 3 };
 
 /* The coded image that the own encoder makes, without the codec. */
 static struct picture_file own_obus(const struct image *image,
@@ -139,7 +139,8 @@ TEST(test_efforts)
     for (int effort = 0; effort <= 6; effort++)
         for (int quality = 98; quality <= 100; quality++) {
             struct encoder_settings settings = {.effort = effort, .quality = quality};
-            assert_int_equal(avif_is_own(&settings), effort >= 2 && effort <= 4 && quality < 100);
+            assert_int_equal(avif_is_own(&settings),
+                             effort >= first_effort && effort <= last_effort && quality < 100);
         }
 }
 
@@ -158,8 +159,8 @@ TEST(test_choice)
             struct encoder_settings settings = {.quality = 70, .effort = effort};
             struct image image = scene(61, 47, channels);
             struct picture_file file = rig_encode_as(&image, "avif", .encoder = settings);
-            bool may = effort >= 2 && effort <= 4;
-            settings.effort = may ? effort : 2;
+            bool may = effort >= first_effort && effort <= last_effort;
+            settings.effort = may ? effort : first_effort;
             assert_int_equal(is_own(&file, &image, &settings), may);
             picture_free(&file);
             free(image.pixels);
@@ -170,7 +171,7 @@ TEST(test_choice)
 TEST(test_lossless)
 {
     struct image image = scene(61, 47, 1);
-    for (int effort = 2; effort <= 4; effort++) {
+    for (int effort = first_effort; effort <= last_effort; effort++) {
         struct picture_file file =
             rig_encode_as(&image, "avif", .encoder.quality = 100, .encoder.effort = effort);
         assert_true(psnr_of(&file, &image) == 99);
@@ -183,7 +184,7 @@ TEST(test_lossless)
 TEST(test_alpha)
 {
     static const uint32_t places[][2] = {{0, 0}, {60, 0}, {30, 20}, {0, 46}, {60, 46}};
-    struct encoder_settings settings = {.quality = 70, .effort = 2};
+    struct encoder_settings settings = {.quality = 70, .effort = first_effort};
     struct image rgba = scene(61, 47, 4), rgb = rig_picture(61, 47, 3, 7);
     struct picture_file opaque = rig_encode_as(&rgba, "avif", .encoder = settings);
     struct picture_file wanted = rig_encode_as(&rgb, "avif", .encoder = settings);
@@ -222,7 +223,7 @@ TEST(test_pixels)
                 struct image image = scene(sides[i][0], sides[i][1], channels);
                 struct encode_request request = {
                     .format = format_by_name("avif"),
-                    .encoder = {.quality = quality, .effort = 2 + (int)(i % 3)}};
+                    .encoder = {.quality = quality, .effort = first_effort + (int)(i % 3)}};
                 struct picture_file file = rig_encode(&rig, &image, &request);
                 request.encoder.effort = libaom_effort;
                 struct picture_file other = rig_encode(&rig, &image, &request);
@@ -244,7 +245,7 @@ TEST(test_same_bytes)
 {
     struct image image = scene(301, 200, 3);
     struct encode_request request = {.format = format_by_name("avif"),
-                                     .encoder = {.quality = 60, .effort = 3}};
+                                     .encoder = {.quality = 60, .effort = last_effort}};
     struct picture_file first = rig_encode(&rig, &image, &request);
     for (int i = 0; i < 3; i++) {
         struct rig_sink sink = {.bytes_max = 0};
@@ -301,8 +302,9 @@ TEST(test_memory)
     for (size_t i = 0; i < COUNT_OF(sides) * 9; i++) {
         uint32_t channels = (uint32_t[]){1, 3, 4}[i % 3];
         struct image image = noise(sides[i / 9][0], sides[i / 9][1], channels);
-        struct encode_request request = {.format = format_by_name("avif"),
-                                         .encoder = {.quality = 99, .effort = 2 + (int)i / 3 % 3}};
+        struct encode_request request = {
+            .format = format_by_name("avif"),
+            .encoder = {.quality = 99, .effort = first_effort + (int)i / 3 % 3}};
         struct counting_sink sink = {
             .sink = {.buffer = buffer, .capacity = 65536, .flush = count_heap}};
         size_t before = heap_now();
@@ -338,7 +340,7 @@ TEST(test_cancelled)
     struct image image = scene(100, 500, 3);
     struct leaver leaver = {.caller.is_gone = leaves};
     struct encode_request request = {.format = format_by_name("avif"),
-                                     .encoder = {.quality = 60, .effort = 3},
+                                     .encoder = {.quality = 60, .effort = last_effort},
                                      .caller = &leaver.caller};
     struct rig_sink sink = {.bytes_max = 0};
     assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink), STATUS_CANCELLED);
@@ -357,7 +359,7 @@ TEST(test_deadline)
 {
     struct image image = scene(2000, 1000, 3);
     struct encode_request request = {.format = format_by_name("avif"),
-                                     .encoder = {.quality = 60, .effort = 2}};
+                                     .encoder = {.quality = 60, .effort = first_effort}};
     struct rig_sink sink = {.bytes_max = 0};
     for (int tries = 0; tries == 0 || (tries < 1000 && strstr(rig.error.text, "before its start"));
          tries++) {
@@ -376,7 +378,7 @@ TEST(test_full_disk)
 {
     struct image image = texture(301, 200);
     struct encode_request request = {.format = format_by_name("avif"),
-                                     .encoder = {.quality = 95, .effort = 2}};
+                                     .encoder = {.quality = 95, .effort = first_effort}};
     struct rig_sink sink = {.bytes_max = 8192};
     assert_int_equal(rig_encode_into(&rig, &image, &request, 4096, &sink), STATUS_OUT_OF_MEMORY);
     assert_true(sink.file.length <= sink.bytes_max);
@@ -397,7 +399,7 @@ TEST(test_max_bytes)
     for (size_t i = 0; i < COUNT_OF(qualities) * COUNT_OF(percents); i++) {
         struct encode_request request = {
             .format = format_by_name("avif"),
-            .encoder = {.quality = qualities[i / 4], .effort = 2 + (int)(i % 3)}};
+            .encoder = {.quality = qualities[i / 4], .effort = first_effort + (int)(i % 3)}};
         struct picture_file largest = rig_encode(&rig, &image, &request);
         int quality = 0, most = (int)largest.length * percents[i % 4] / 100;
         request.encoder.max_bytes = most;

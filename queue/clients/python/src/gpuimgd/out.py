@@ -132,7 +132,7 @@ def webp(
     lossless: True or False; default: False. true keeps every pixel, and quality is not used. An
         error together with max_bytes.
     effort: 0 to 6; default: 2. Higher levels take longer and make smaller files. In WebP it is the
-        method of cwebp, and devices encode only 2. In AVIF, 2 to 4 are gpuimgd's own encoder, for
+        method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for
         images without alpha or with an opaque one, and for a quality of at most 99. libaom encodes
         all else, with the speed of avifenc that is 10 less this.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
@@ -174,7 +174,7 @@ def avif(
         file has almost this size. The image is encoded at most six times. The result names the
         quality. The output fails if even quality 1 makes a larger file.
     effort: 0 to 6; default: 1. Higher levels take longer and make smaller files. In WebP it is the
-        method of cwebp, and devices encode only 2. In AVIF, 2 to 4 are gpuimgd's own encoder, for
+        method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for
         images without alpha or with an opaque one, and for a quality of at most 99. libaom encodes
         all else, with the speed of avifenc that is 10 less this.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
@@ -319,7 +319,7 @@ def image(
     lossless: True or False. true keeps every pixel, and quality is not used. An error together with
         max_bytes.
     effort: 0 to 6. Higher levels take longer and make smaller files. In WebP it is the method of
-        cwebp, and devices encode only 2. In AVIF, 2 to 4 are gpuimgd's own encoder, for images
+        cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for images
         without alpha or with an opaque one, and for a quality of at most 99. libaom encodes all
         else, with the speed of avifenc that is 10 less this.
     type: u8, f16, f32. The numbers, in little-endian order: unsigned bytes, or IEEE 754 floats of
