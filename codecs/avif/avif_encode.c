@@ -80,7 +80,7 @@ static bool is_stopped(void *context)
 static enum status refuse(enum status status, const struct image *src,
                           const struct encode_request *request, struct error *error)
 {
-    if (status != STATUS_CANCELLED)
+    if (status != STATUS_CANCELLED) /* uncovered: promise (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_ENCODE_FAILED,
                          "the AVIF of %u x %u pixels has more bytes than gpuimgd's encoder "
                          "expects; use effort %d, which is libaom's",
@@ -118,7 +118,7 @@ static enum status own_encode(const struct image *src, const struct encode_reque
     uint8_t *block = aligned_alloc(BUFFER_ALIGN, memory.work_bytes + memory.obus_bytes);
     struct avif_prelude *prelude = malloc(avif_prelude_bytes(codec_metadata_bytes(request)));
     size_t bytes = 0;
-    if (!block || !prelude) {
+    if (!block || !prelude) { /* uncovered: memory */
         error_set(error, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u pixels",
                   src->width, src->height);
     } else {
