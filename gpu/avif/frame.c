@@ -1,6 +1,8 @@
 /* frame.c - what follows from the size of an image and from its options, before its pixels. */
 #include "gpu/avif/encode_impl.h"
 
+#include <assert.h>
+
 #include "gpu/avif/quantiser.h"
 
 /* Limits of the bitstream, in superblocks (AV1 5.9.15). */
@@ -99,6 +101,8 @@ static void set_filters(const struct avif_quantiser *quantiser, struct avif_filt
 bool avif_frame_set(struct avif_frame *frame, uint32_t width, uint32_t height, uint32_t channels,
                     const struct avif_encode_options *options)
 {
+    assert(options->quality >= 1 && options->quality <= 99);
+    assert(options->effort >= 0 && options->effort <= AVIF_EFFORT_MAX);
     if (width < 1 || height < 1 || width > SIDE_CEILING || height > SIDE_CEILING)
         return false;
     *frame = (struct avif_frame){.width = width, .height = height};

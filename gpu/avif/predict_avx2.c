@@ -272,6 +272,25 @@ AVX2_INLINE void filter_edge(const uint8_t *edge, const struct avif_edge_plan *p
         memcpy(to + last + 1, edge + last + 1, (size_t)(plan->count - last - 1));
 }
 
+/* As avif_upsample_edge. count: 4, 8 or 16 */
+AVX2_INLINE void upsample_edge(uint8_t *edge, int count)
+{
+    uint8_t from[48];
+    from[0] = edge[-1];
+    _mm_storeu_si128((__m128i *)(from + 1), _mm_loadu_si128((const __m128i *)(edge - 1)));
+    from[17] = edge[15];
+    from[count + 2] = edge[count - 1];
+    __m256i inner = _mm256_add_epi16(words_of(from + 1), words_of(from + 2));
+    __m256i outer = _mm256_add_epi16(words_of(from), words_of(from + 3));
+    __m256i sum = _mm256_sub_epi16(_mm256_mullo_epi16(inner, _mm256_set1_epi16(9)), outer);
+    sum = _mm256_srai_epi16(_mm256_add_epi16(sum, _mm256_set1_epi16(8)), 4);
+    __m128i half = _mm_packus_epi16(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    __m128i whole = _mm_loadu_si128((const __m128i *)(from + 2));
+    edge[-2] = from[0];
+    _mm_storeu_si128((__m128i *)(edge - 1), _mm_unpacklo_epi8(half, whole));
+    _mm_storeu_si128((__m128i *)(edge + 15), _mm_unpackhi_epi8(half, whole));
+}
+
 /* Copies an edge that the rays meet, and prepares it. */
 AVX2_INLINE void prepare_edge(const uint8_t *edge, const struct avif_edge_plan *plan,
                               uint8_t corner, uint8_t *to)
@@ -285,7 +304,7 @@ AVX2_INLINE void prepare_edge(const uint8_t *edge, const struct avif_edge_plan *
         for (int i = 0; i < plan->count; i += 32)
             _mm256_storeu_si256((__m256i *)(to + i), load(edge + i));
     if (plan->upsampled)
-        avif_upsample_edge(to, plan->count);
+        upsample_edge(to, plan->count);
 }
 
 AVX2_INLINE void predict_rays(const struct avif_edges *edges, int size, int angle, bool smooth,
