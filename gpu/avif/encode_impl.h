@@ -65,14 +65,14 @@ enum avif_mode {
 };
 
 /* Of the columns, then of the rows. */
-enum avif_transform { DCT_DCT, ADST_DCT, DCT_ADST, ADST_ADST, TRANSFORM_TYPES };
+enum avif_transform { DCT_DCT, ADST_DCT, DCT_ADST, ADST_ADST, IDENTITY, TRANSFORM_TYPES };
 
 /* The tools of an effort. */
 struct avif_tools {
     bool smooth, diagonals; /* prediction modes besides DC, V and H */
     bool split_transforms;  /* of luma blocks, once */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
-    bool transform_types;   /* searches ADST; otherwise the DCT only */
+    bool transform_types;   /* searches all; otherwise the DCT only */
     int candidates;         /* modes that stage A keeps for stage B */
 };
 
