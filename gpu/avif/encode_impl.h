@@ -72,7 +72,7 @@ struct avif_tools {
     bool smooth, diagonals; /* prediction modes besides DC, V and H */
     bool split_transforms;  /* of luma blocks, once */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
-    bool transform_types;   /* searches all; otherwise the DCT only */
+    unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
 };
 

@@ -78,6 +78,9 @@ static double coefficient(const struct block *block, int size, int type, int row
     bool adst_rows = type == DCT_ADST || type == ADST_ADST;
     bool adst_columns = type == ADST_DCT || type == ADST_ADST;
     double sum = 0;
+    if (type == IDENTITY)
+        return 8. *
+               (block->source[row * STRIDE + column] - block->prediction[(row << size) + column]);
     for (int y = 0; y < 1 << size; y++)
         for (int x = 0; x < 1 << size; x++)
             sum += (block->source[y * STRIDE + x] - block->prediction[(y << size) + x]) *
