@@ -14,13 +14,13 @@ static int64_t choose_type(const struct avif_coding *coding, int mode, int x, in
 {
     const struct avif_encoder *encoder = coding->encoder;
     const struct avif_quantiser *quantiser = &encoder->frame.quantiser;
-    bool searches = encoder->frame.tools.transform_types && size <= 4;
-    *type = searches ? avif_mode_type(mode) : DCT_DCT;
+    unsigned types = size <= 4 ? encoder->frame.tools.types : 1 << DCT_DCT;
+    *type = types >> avif_mode_type(mode) & 1 ? avif_mode_type(mode) : DCT_DCT;
     avif_transform_at(coding, 0, x, y, size, *type, trial->prediction, &trial->coefficients);
     int64_t least = encoder->kernels->cost(&trial->coefficients, size, quantiser);
     int usual = *type;
-    for (int other = 0; searches && other < TRANSFORM_TYPES; other++) {
-        if (other == usual)
+    for (int other = 0; other < TRANSFORM_TYPES; other++) {
+        if (other == usual || !(types >> other & 1))
             continue;
         avif_transform_at(coding, 0, x, y, size, other, trial->prediction, spare);
         int64_t cost = encoder->kernels->cost(spare, size, quantiser) +

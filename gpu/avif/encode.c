@@ -134,11 +134,11 @@ static bool code_tile(struct job *job, uint8_t *to, size_t capacity)
     for (int y = tile->top; y < tile->bottom; y += SUPERBLOCK) {
         if (job->is_stopped && job->is_stopped(job->context))
             return false;
+        int right = (tile->right + SUPERBLOCK - 1) & -SUPERBLOCK;
+        avif_make_proxy(&job->encoder, tile->left, y, right, y + SUPERBLOCK);
         avif_tokenise_row(tokeniser);
-        for (int x = tile->left; x < tile->right; x += SUPERBLOCK) {
-            memset(tokeniser->left, 0, x == tile->left ? sizeof tokeniser->left : 0);
+        for (int x = tile->left; x < tile->right; x += SUPERBLOCK)
             code_superblock(job, x, y);
-        }
     }
     avif_end_range(&job->coder);
     return true;
@@ -220,7 +220,6 @@ enum status avif_encode_with(const struct avif_kernels *kernels, const struct im
     job.tokeniser.encoder = &job.encoder;
     job.encoder.kernels = kernels;
     avif_import(source, &job.encoder);
-    avif_make_proxy(&job.encoder);
     return code_image(&job, obus, capacity, bytes);
 }
 

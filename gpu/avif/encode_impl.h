@@ -13,8 +13,8 @@
  *
  * Import, P and A have no dependencies between blocks. In B, a block depends on the reconstruction
  * of its neighbours above and to the left. C depends on decisions only. In D, each context adapts
- * on its own, and then the range coder is serial. On the host, A to D run for one superblock after
- * the other, with the memory of one superblock.
+ * on its own, and then the range coder is serial. On the host, P runs for a row of superblocks, and
+ * A to D for one superblock after the other, with the memory of one superblock.
  *
  * All arithmetic is in integers. No stage stops early in a way that changes its result, and of
  * equal costs the first candidate's wins, so that any order of execution gives the same bits.
@@ -65,14 +65,14 @@ enum avif_mode {
 };
 
 /* Of the columns, then of the rows. */
-enum avif_transform { DCT_DCT, ADST_DCT, DCT_ADST, ADST_ADST, TRANSFORM_TYPES };
+enum avif_transform { DCT_DCT, ADST_DCT, DCT_ADST, ADST_ADST, IDENTITY, TRANSFORM_TYPES };
 
 /* The tools of an effort. */
 struct avif_tools {
     bool smooth, diagonals; /* prediction modes besides DC, V and H */
     bool split_transforms;  /* of luma blocks, once */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
-    bool transform_types;   /* searches ADST; otherwise the DCT only */
+    unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
 };
 
@@ -221,7 +221,8 @@ enum status avif_encode_with(const struct avif_kernels *kernels, const struct im
 /* ---- stages ---- */
 
 void avif_import(const struct image *source, struct avif_encoder *encoder);
-void avif_make_proxy(struct avif_encoder *encoder);
+/* Makes the proxy of whole blocks of 8 x 8 in a rectangle. */
+void avif_make_proxy(const struct avif_encoder *encoder, int left, int top, int right, int bottom);
 /* Decides on the superblock at (x, y). */
 void avif_analyse(struct avif_encoder *encoder, const struct avif_bounds *tile, int x, int y);
 /* Reconstructs a block that is not split further. */

@@ -230,6 +230,10 @@ AVX2 void avif_inverse_avx2(const int16_t *columns, int size, int type, int rows
 {
     int16_t between[32 * 64] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
     int side = 1 << size;
+    if (type == IDENTITY) { /* rare */
+        avif_kernels_plain.inverse(columns, size, type, rows, to, stride);
+        return;
+    }
     if (size == 2) {
         inverse_4(columns, type, to, stride);
         return;

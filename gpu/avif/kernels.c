@@ -94,6 +94,12 @@ static void transform(const uint8_t *source, size_t source_stride, const uint8_t
                 sum += down[k * side + n] * differences[n * side + x];
             columns[k * side + x] = (int16_t)((sum + (1 << 9)) >> 10);
         }
+    if (type == IDENTITY) {
+        for (int i = 0; i < side * side; i++)
+            to->of[i] = 8 * differences[i];
+        to->lost = 0;
+        return;
+    }
     int64_t coded_energy = 0;
     for (int i = 0; i < coded * coded; i++) {
         int row = i / coded, k = i % coded, sum = 0;
@@ -135,10 +141,23 @@ static void inverse_line(const int *from, int *to, int size, bool adst)
     }
 }
 
+static void inverse_identity(const int16_t *columns, int size, int rows, uint8_t *to, size_t stride)
+{
+    for (int y = 0; y < rows; y++, to += stride)
+        for (int x = 0; x < 1 << size; x++) {
+            int part = (avif_inverse_identity(columns[(x << size) + y], size) + 8) >> 4;
+            to[x] = (uint8_t)avif_clip(to[x] + part);
+        }
+}
+
 static void inverse(const int16_t *columns, int size, int type, int rows, uint8_t *to,
                     size_t stride)
 {
     int side = 1 << size, coded = avif_coded_side(size), shift = avif_row_shift(size);
+    if (type == IDENTITY) {
+        inverse_identity(columns, size, rows, to, stride);
+        return;
+    }
     int16_t between[64 * 64];
     int from[64] = {0}, line[64];
     memset(between, 0, sizeof between);

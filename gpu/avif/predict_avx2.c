@@ -243,27 +243,37 @@ AVX2_INLINE void rays_from_both(const struct avif_rays *rays, int side, uint8_t 
     }
 }
 
+/* Sixteen samples from edge[at] on, in which those before the corner are the corner, and those
+ * after edge[last] are edge[last]. In registers, because loads that span recent stores are slow. */
+AVX2_INLINE __m256i samples_at(const uint8_t *edge, int at, int last, __m128i corner, __m128i end)
+{
+    const __m128i order = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m128i samples = _mm_loadu_si128((const __m128i *)(edge + at));
+    __m128i index = _mm_add_epi8(order, _mm_set1_epi8((char)at));
+    samples = _mm_blendv_epi8(samples, corner, index); /* a negative index */
+    samples = _mm_blendv_epi8(samples, end, _mm_cmpgt_epi8(index, _mm_set1_epi8((char)last)));
+    return _mm256_cvtepu8_epi16(samples);
+}
+
 /* As avif_filter_edge, but copies the samples, up to `count` of them without the corner. */
 AVX2_INLINE void filter_edge(const uint8_t *edge, const struct avif_edge_plan *plan, uint8_t corner,
                              uint8_t *to)
 {
-    uint8_t from[2 * SIDE_MAX + 64];
     int outer = plan->strength == 3 ? 2 : 0, inner = plan->strength == 2 ? 5 : 4;
-    __m256i factor_outer = _mm256_set1_epi16((int16_t)outer);
+    int last = plan->filtered - 2;
+    __m128i first = _mm_set1_epi8((char)corner), end = _mm_set1_epi8((char)edge[last]);
     __m256i factor_inner = _mm256_set1_epi16((int16_t)inner);
     __m256i factor = _mm256_set1_epi16((int16_t)(16 - 2 * outer - 2 * inner));
-    int last = plan->filtered - 2;
-    for (int i = 0; i < plan->count; i += 32)
-        _mm256_storeu_si256((__m256i *)(from + 2 + i), load(edge + i));
-    from[0] = from[1] = corner;
-    from[last + 3] = from[last + 4] = edge[last];
-    /* from[i + 2] is edge[i]. */
     for (int i = 0; i <= last; i += 16) {
-        __m256i sum = _mm256_mullo_epi16(words_of(from + i + 2), factor);
-        __m256i both = _mm256_add_epi16(words_of(from + i + 1), words_of(from + i + 3));
+        __m256i sum = _mm256_mullo_epi16(samples_at(edge, i, last, first, end), factor);
+        __m256i both = _mm256_add_epi16(samples_at(edge, i - 1, last, first, end),
+                                        samples_at(edge, i + 1, last, first, end));
         sum = _mm256_add_epi16(sum, _mm256_mullo_epi16(both, factor_inner));
-        both = _mm256_add_epi16(words_of(from + i), words_of(from + i + 4));
-        sum = _mm256_add_epi16(sum, _mm256_mullo_epi16(both, factor_outer));
+        if (outer > 0) {
+            both = _mm256_add_epi16(samples_at(edge, i - 2, last, first, end),
+                                    samples_at(edge, i + 2, last, first, end));
+            sum = _mm256_add_epi16(sum, _mm256_slli_epi16(both, 1));
+        }
         sum = _mm256_srli_epi16(_mm256_add_epi16(sum, _mm256_set1_epi16(8)), 4);
         _mm_storeu_si128((__m128i *)(to + i), _mm_packus_epi16(_mm256_castsi256_si128(sum),
                                                                _mm256_extracti128_si256(sum, 1)));
@@ -272,20 +282,39 @@ AVX2_INLINE void filter_edge(const uint8_t *edge, const struct avif_edge_plan *p
         memcpy(to + last + 1, edge + last + 1, (size_t)(plan->count - last - 1));
 }
 
-/* Copies an edge that the rays meet, and prepares it. */
+/* As avif_upsample_edge, from another edge. count: 4, 8 or 16 */
+AVX2_INLINE void upsample_edge(const uint8_t *edge, int count, uint8_t *to)
+{
+    __m128i corner = _mm_set1_epi8((char)edge[-1]), end = _mm_set1_epi8((char)edge[count - 1]);
+    __m256i inner = _mm256_add_epi16(samples_at(edge, -1, count - 1, corner, end),
+                                     samples_at(edge, 0, count - 1, corner, end));
+    __m256i outer = _mm256_add_epi16(samples_at(edge, -2, count - 1, corner, end),
+                                     samples_at(edge, 1, count - 1, corner, end));
+    __m256i sum = _mm256_sub_epi16(_mm256_mullo_epi16(inner, _mm256_set1_epi16(9)), outer);
+    sum = _mm256_srai_epi16(_mm256_add_epi16(sum, _mm256_set1_epi16(8)), 4);
+    __m128i half = _mm_packus_epi16(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    __m128i whole = _mm_loadu_si128((const __m128i *)edge);
+    to[-2] = edge[-1];
+    _mm_storeu_si128((__m128i *)(to - 1), _mm_unpacklo_epi8(half, whole));
+    _mm_storeu_si128((__m128i *)(to + 15), _mm_unpackhi_epi8(half, whole));
+}
+
+/* Copies an edge that the rays meet, and prepares it. Edges that are upsampled are not filtered. */
 AVX2_INLINE void prepare_edge(const uint8_t *edge, const struct avif_edge_plan *plan,
                               uint8_t corner, uint8_t *to)
 {
     if (plan->count == 0)
         return;
+    if (plan->upsampled) {
+        upsample_edge(edge, plan->count, to);
+        return;
+    }
     to[-1] = corner;
     if (plan->filtered > 0 && plan->strength > 0)
         filter_edge(edge, plan, corner, to);
     else
         for (int i = 0; i < plan->count; i += 32)
             _mm256_storeu_si256((__m256i *)(to + i), load(edge + i));
-    if (plan->upsampled)
-        avif_upsample_edge(to, plan->count);
 }
 
 AVX2_INLINE void predict_rays(const struct avif_edges *edges, int size, int angle, bool smooth,

@@ -31,11 +31,9 @@ static void make_block(const struct avif_encoder *encoder, size_t at)
         kernels->inverse(columns, SIZE, DCT_DCT, rows, to, stride);
 }
 
-void avif_make_proxy(struct avif_encoder *encoder)
+void avif_make_proxy(const struct avif_encoder *encoder, int left, int top, int right, int bottom)
 {
-    size_t stride = encoder->proxy.stride;
-    size_t rows = (size_t)encoder->frame.superblocks_y * SUPERBLOCK;
-    for (size_t y = 0; y < rows; y += SIDE)
-        for (size_t x = 0; x < stride; x += SIDE)
-            make_block(encoder, y * stride + x);
+    for (int y = top; y < bottom; y += SIDE)
+        for (int x = left; x < right; x += SIDE)
+            make_block(encoder, (size_t)y * encoder->proxy.stride + (size_t)x);
 }

@@ -14,7 +14,7 @@ enum { AVIF_INDEX_MIN = 1, AVIF_INDEX_MAX = 255 }; /* 0: lossless, which needs a
 DEVICE int avif_quantiser_index(int quality)
 {
     /* Of the qualities 0, 10 and so on to 100. */
-    const uint8_t indices[] = {255, 231, 206, 186, 164, 142, 116, 95, 67, 30, 0};
+    const uint8_t indices[] = {255, 230, 204, 184, 161, 139, 113, 92, 64, 27, 0};
     int ten = quality / 10, rest = quality % 10;
     int index = (indices[ten] * (10 - rest) + indices[ten + 1] * rest + 5) / 10;
     return index < AVIF_INDEX_MIN ? AVIF_INDEX_MIN : index;

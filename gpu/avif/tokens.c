@@ -216,7 +216,7 @@ static int put_signs(struct avif_tokeniser *to, const struct coded *coded)
 static void put_transform(struct avif_tokeniser *to, struct coded *coded, int block_size,
                           const struct avif_block *block, int type)
 {
-    static const uint8_t symbols_7[] = {1, 5, 6, 4}, symbols_5[] = {1, 3, 4, 2};
+    static const uint8_t symbols_7[] = {1, 5, 6, 4, 0}, symbols_5[] = {1, 3, 4, 2, 0};
     struct avif_level_context context = {0, 0};
     int zero = avif_zero_context(coded->chroma, coded->size, block_size, coded->above,
                                  coded->columns, coded->left, coded->rows);

@@ -97,6 +97,15 @@ DEVICE int avif_row_shift(int size)
     return size == 2 ? 0 : size == 3 ? 1 : 2;
 }
 
+/* One sample of the inverse identity transform (IDTX), before the final shift. */
+DEVICE int avif_inverse_identity(int coefficient, int size)
+{
+    int factor = size == 2 ? 5793 : size == 3 ? 2 << 12 : 11586, shift = avif_row_shift(size);
+    int across = (coefficient * factor + 2048) >> 12;
+    across = avif_clamp16((across + (1 << shift >> 1)) >> shift);
+    return (across * factor + 2048) >> 12;
+}
+
 /* The default type of a prediction mode, which chroma blocks always have (Mode_To_Txfm). */
 DEVICE int avif_mode_type(int mode)
 {

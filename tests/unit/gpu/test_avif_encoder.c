@@ -490,26 +490,46 @@ TEST(tiles_are_within_the_limits)
     assert_int_equal(avif_encode_work_bytes(1, SIDE_CEILING + 1, 3, 0), 0);
 }
 
+/* Encodes with a capacity. Returns whether the output fits in it. */
+static bool fits(struct call *call, size_t capacity)
+{
+    call->capacity = capacity;
+    memset(call->obus + capacity, 0x5A, 64);
+    enum status status = encode(call);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(call->obus[capacity + i], 0x5A);
+    if (status != STATUS_OK) {
+        assert_int_equal(status, STATUS_ENCODE_FAILED);
+        assert_int_equal(call->bytes, 0);
+    }
+    return status == STATUS_OK;
+}
+
+/* Noise, and an image with four tiles, at any capacity. */
 TEST(an_output_that_is_too_long_is_refused)
 {
-    struct call call = {.options = {.quality = 90}};
-    make_call(&call, 200, 150, 3, NOISE);
-    assert_int_equal(encode(&call), STATUS_OK);
-    size_t needed = call.bytes;
-    /* The frame's header of up to 5 bytes is not yet known when tiles are written. */
-    for (size_t capacity = 0; capacity < needed; capacity += capacity < needed - 20 ? 997 : 1) {
-        call.capacity = capacity;
-        memset(call.obus + capacity, 0x5A, 64);
-        enum status status = encode(&call);
-        assert_true(status == STATUS_ENCODE_FAILED || capacity > needed - 6);
-        for (int i = 0; i < 64; i++)
-            assert_int_equal(call.obus[capacity + i], 0x5A);
-        if (status != STATUS_OK)
-            assert_int_equal(call.bytes, 0);
+    for (int i = 0; i < 2; i++) {
+        struct call call = {.options = {.quality = 90}};
+        make_call(&call, i ? 8260 : 200, i ? 8 : 50, i ? 1 : 3, i ? GRADIENT : NOISE);
+        assert_int_equal(encode(&call), STATUS_OK);
+        size_t needed = call.bytes, step = needed / 500 + 1;
+        /* The length of the frame's header is not yet known when tiles are written. */
+        for (size_t capacity = 0; capacity < needed - 6; capacity += step)
+            assert_false(fits(&call, capacity));
+        assert_true(fits(&call, needed + 6));
+        assert_int_equal(call.bytes, needed);
+        free_call(&call);
     }
-    call.capacity = needed + 6;
-    assert_int_equal(encode(&call), STATUS_OK);
-    free_call(&call);
+}
+
+TEST(sides_that_are_too_long_are_refused)
+{
+    struct call call = {.options = {.quality = 50}, .capacity = 1000};
+    uint8_t obus[1000];
+    call.image = (struct image){.width = SIDE_CEILING + 1, .height = 1, .channels = 3};
+    call.obus = obus;
+    assert_int_equal(encode(&call), STATUS_ENCODE_FAILED);
+    assert_int_equal(call.bytes, 0);
 }
 
 static bool stops_at_the_third(void *context)
