@@ -20,6 +20,9 @@ struct avif_coefficients {
 } __attribute__((aligned(AVIF_KERNEL_ALIGN)));
 
 struct avif_kernels {
+    /* Converts two rows of 3 or 4 channels to samples: two rows of luma, one of each chroma. */
+    void (*import)(const uint8_t *const rows[2], uint32_t width, uint32_t channels,
+                   uint8_t *const luma[2], uint8_t *u, uint8_t *v);
     /* Predicts a block. smooth: a neighbour has a smooth mode. */
     void (*predict)(const struct avif_edges *edges, int size, int mode, int delta, bool smooth,
                     uint8_t *to, size_t stride);
