@@ -223,11 +223,20 @@ static int64_t cost(const struct avif_coefficients *from, int size,
 static int quantise(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser, int16_t *levels)
 {
-    int count = avif_coded_side(size) * avif_coded_side(size), end = 0;
     const uint16_t *ranks = avif_scans()->ranks[avif_min(size, 5) - 2];
-    for (int i = 0; i < count; i++) {
-        int level = avif_level_of((uint32_t)avif_abs(from->of[i]),
-                                  (uint32_t)quantiser->rounding[i > 0], quantiser->inverse[i > 0]);
+    int side = avif_coded_side(size), end = 0;
+    int16_t before[COEFFICIENTS_MAX];
+    for (int i = 0; i < side * side; i++)
+        before[i] =
+            (int16_t)avif_level_of((uint32_t)avif_abs(from->of[i]),
+                                   (uint32_t)quantiser->rounding[i > 0], quantiser->inverse[i > 0]);
+    for (int i = 0; i < side * side; i++) {
+        int level = before[i], error = avif_abs(from->of[i]) - level * quantiser->steps[i > 0];
+        /* The sum is of the levels before any of them is lowered. */
+        if (level > 0) {
+            int group = avif_lower_class(level, avif_level_sum(before, side, i / side, i % side));
+            level -= error < quantiser->lowered[i > 0][group];
+        }
         levels[i] = (int16_t)(from->of[i] < 0 ? -level : level);
         if (level > 0)
             end = avif_max(end, ranks[i]);

@@ -35,8 +35,8 @@ struct avif_kernels {
     /* Returns an estimate of the squared error plus the costs of bits. */
     int64_t (*cost)(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser);
-    /* Rounds to levels. Returns the number of levels up to the last in the order of the scan that
-     * is not 0. */
+    /* Rounds to levels, and lowers them if that saves more bits than it adds error. Returns the
+     * number of levels up to the last in the order of the scan that is not 0. */
     int (*quantise)(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser, int16_t *levels);
     /* Adds the inverse transform of coefficients, which are column after column. rows: those from
