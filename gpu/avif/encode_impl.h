@@ -84,6 +84,10 @@ struct avif_tiles {
     int columns_log2_min, columns_log2_max, rows_log2_min, rows_log2_max;
 };
 
+/* Classes of levels by what it saves to lower them by one: 0 to 3: a level of 1, by the sum of the
+ * levels after it, 4: 2, 5: more. */
+enum { LOWER_TWO = 4, LOWER_MORE = 5, LOWER_CLASSES = 6 };
+
 /* A quantiser index, and what follows from it. Costs are in units of the squared error of
  * coefficients, which are 8 times those of an orthonormal transform. */
 struct avif_quantiser {
@@ -95,6 +99,8 @@ struct avif_quantiser {
     /* Costs of 1/16 bit with COST_BITS fractional bits: in squared errors, and in SATDs. */
     int64_t lambda;
     int lambda_satd;
+    /* Of both steps: a level is lowered if the coefficient exceeds it by less. */
+    int lowered[2][LOWER_CLASSES];
 };
 enum { COST_BITS = 10 };
 

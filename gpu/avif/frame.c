@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "gpu/avif/levels.h"
 #include "gpu/avif/quantiser.h"
 
 /* Limits of the bitstream, in superblocks (AV1 5.9.15). */
@@ -71,6 +72,24 @@ static bool set_tiles(struct avif_frame *frame)
 
 /* ---- strengths ---- */
 
+/* Returns the error from which on it does not pay to lower a level: the least error for which the
+ * squares of error and error + step differ by the cost of the bits. */
+static int lowered_below(const struct avif_quantiser *quantiser, int step, int sixteenths)
+{
+    /* Half the cost: not all of the bits are saved. */
+    int64_t cost = avif_cost_of(quantiser, sixteenths) / 2, excess = cost - (int64_t)step * step;
+    int64_t twice = 2 * step;
+    return (int)(excess < 0 ? -(-excess / twice) : (excess + twice - 1) / twice);
+}
+
+static void set_lowered(struct avif_quantiser *to)
+{
+    static const int saved[LOWER_CLASSES] = {88, 64, 48, 32, 24, 14};
+    for (int i = 0; i < 2; i++)
+        for (int group = 0; group < LOWER_CLASSES; group++)
+            to->lowered[i][group] = lowered_below(to, to->steps[i], saved[group]);
+}
+
 static void set_quantiser(int index, struct avif_quantiser *to)
 {
     /* Per cent of a step, and thousandths of a squared step per bit. */
@@ -85,6 +104,7 @@ static void set_quantiser(int index, struct avif_quantiser *to)
     to->rounding[1] = step * round_ac / 100;
     to->cost_rounding = step * round_cost / 100;
     to->lambda = ((int64_t)step * step * lambda << COST_BITS) / (1000 * 16);
+    set_lowered(to);
     to->lambda_satd = (step * lambda_satd << COST_BITS) / (1000 * 16);
 }
 

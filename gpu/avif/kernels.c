@@ -1,9 +1,31 @@
 /* kernels.c - the loops of kernels.h in plain C. They define the results. */
 #include "gpu/avif/kernels.h"
 
+#include "gpu/avif/import.h"
 #include "gpu/avif/levels.h"
 #include "gpu/avif/predict.h"
 #include "gpu/avif/transform.h"
+
+/* ---- import ---- */
+
+static void import(const uint8_t *const rows[2], uint32_t width, uint32_t channels,
+                   uint8_t *const luma[2], uint8_t *u, uint8_t *v)
+{
+    for (uint32_t x = 0; x < width; x += 2) {
+        /* The last column of an odd width counts twice. */
+        size_t left = (size_t)x * channels, right = x + 1 < width ? left + channels : left;
+        int sums[3] = {0, 0, 0};
+        for (int i = 0; i < 2; i++) {
+            const uint8_t *a = rows[i] + left, *b = rows[i] + right;
+            luma[i][x] = (uint8_t)avif_luma(a[0], a[1], a[2]);
+            luma[i][x + (x + 1 < width)] = (uint8_t)avif_luma(b[0], b[1], b[2]);
+            for (int c = 0; c < 3; c++)
+                sums[c] += a[c] + b[c];
+        }
+        u[x / 2] = (uint8_t)avif_cb(sums[0], sums[1], sums[2]);
+        v[x / 2] = (uint8_t)avif_cr(sums[0], sums[1], sums[2]);
+    }
+}
 
 /* ---- predictions ---- */
 
@@ -201,11 +223,20 @@ static int64_t cost(const struct avif_coefficients *from, int size,
 static int quantise(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser, int16_t *levels)
 {
-    int count = avif_coded_side(size) * avif_coded_side(size), end = 0;
     const uint16_t *ranks = avif_scans()->ranks[avif_min(size, 5) - 2];
-    for (int i = 0; i < count; i++) {
-        int level = avif_level_of((uint32_t)avif_abs(from->of[i]),
-                                  (uint32_t)quantiser->rounding[i > 0], quantiser->inverse[i > 0]);
+    int side = avif_coded_side(size), end = 0;
+    int16_t before[COEFFICIENTS_MAX];
+    for (int i = 0; i < side * side; i++)
+        before[i] =
+            (int16_t)avif_level_of((uint32_t)avif_abs(from->of[i]),
+                                   (uint32_t)quantiser->rounding[i > 0], quantiser->inverse[i > 0]);
+    for (int i = 0; i < side * side; i++) {
+        int level = before[i], error = avif_abs(from->of[i]) - level * quantiser->steps[i > 0];
+        /* The sum is of the levels before any of them is lowered. */
+        if (level > 0) {
+            int group = avif_lower_class(level, avif_level_sum(before, side, i / side, i % side));
+            level -= error < quantiser->lowered[i > 0][group];
+        }
         levels[i] = (int16_t)(from->of[i] < 0 ? -level : level);
         if (level > 0)
             end = avif_max(end, ranks[i]);
@@ -214,6 +245,7 @@ static int quantise(const struct avif_coefficients *from, int size,
 }
 
 const struct avif_kernels avif_kernels_plain = {
+    .import = import,
     .predict = predict,
     .satd = satd,
     .transform = transform,

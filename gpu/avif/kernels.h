@@ -20,6 +20,9 @@ struct avif_coefficients {
 } __attribute__((aligned(AVIF_KERNEL_ALIGN)));
 
 struct avif_kernels {
+    /* Converts two rows of 3 or 4 channels to samples: two rows of luma, one of each chroma. */
+    void (*import)(const uint8_t *const rows[2], uint32_t width, uint32_t channels,
+                   uint8_t *const luma[2], uint8_t *u, uint8_t *v);
     /* Predicts a block. smooth: a neighbour has a smooth mode. */
     void (*predict)(const struct avif_edges *edges, int size, int mode, int delta, bool smooth,
                     uint8_t *to, size_t stride);
@@ -32,8 +35,8 @@ struct avif_kernels {
     /* Returns an estimate of the squared error plus the costs of bits. */
     int64_t (*cost)(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser);
-    /* Rounds to levels. Returns the number of levels up to the last in the order of the scan that
-     * is not 0. */
+    /* Rounds to levels, and lowers them if that saves more bits than it adds error. Returns the
+     * number of levels up to the last in the order of the scan that is not 0. */
     int (*quantise)(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser, int16_t *levels);
     /* Adds the inverse transform of coefficients, which are column after column. rows: those from

@@ -4,6 +4,7 @@ const struct avif_kernels *avif_kernels_avx2(void)
 {
 #ifdef __x86_64__
     static const struct avif_kernels kernels = {
+        .import = avif_import_avx2,
         .predict = avif_predict_avx2,
         .satd = avif_satd_avx2,
         .transform = avif_transform_avx2,

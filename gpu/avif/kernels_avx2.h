@@ -42,6 +42,8 @@ AVX2_INLINE int avif_sum_8(__m256i x)
     return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1)));
 }
 
+void avif_import_avx2(const uint8_t *const rows[2], uint32_t width, uint32_t channels,
+                      uint8_t *const luma[2], uint8_t *u, uint8_t *v);
 void avif_predict_avx2(const struct avif_edges *edges, int size, int mode, int delta, bool smooth,
                        uint8_t *to, size_t stride);
 int avif_satd_avx2(const uint8_t *source, size_t source_stride, const uint8_t *prediction,

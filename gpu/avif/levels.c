@@ -2,23 +2,6 @@
 
 #include "gpu/avif/kernels.h"
 
-/* Lowers levels by the contexts that they had before. */
-static void lower_levels(const struct avif_coefficients *from, int size,
-                         const struct avif_quantiser *quantiser, int end, const int16_t *quantised,
-                         int16_t *levels)
-{
-    const uint16_t *scan = avif_scans()->positions[avif_min(size, 5) - 2];
-    int bits = avif_min(size, 5), side = 1 << bits;
-    for (int i = 0; i < end; i++) {
-        int at = scan[i], level = quantised[at], size_of = avif_abs(level);
-        if (level == 0)
-            continue;
-        int sum = avif_level_sum(quantised, side, at >> bits, at & (side - 1));
-        if (avif_lowers(quantiser, avif_abs(from->of[at]), size_of, quantiser->steps[at > 0], sum))
-            levels[at] = (int16_t)(level < 0 ? level + 1 : level - 1);
-    }
-}
-
 /* Returns the end that costs least; of equal ones, the last. */
 static int cut_tail(const struct avif_coefficients *from, int size,
                     const struct avif_quantiser *quantiser, int end, const int16_t *levels)
@@ -44,15 +27,12 @@ int avif_choose_levels(const struct avif_kernels *kernels, const struct avif_coe
                        int size, const struct avif_quantiser *quantiser, int16_t *levels,
                        int16_t *columns, int *rows)
 {
-    int16_t quantised[COEFFICIENTS_MAX] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
     const uint16_t *scan = avif_scans()->positions[avif_min(size, 5) - 2];
     int bits = avif_min(size, 5), side = 1 << bits, count = side * side;
-    int end = kernels->quantise(from, size, quantiser, quantised);
+    int end = kernels->quantise(from, size, quantiser, levels);
     *rows = 0;
     if (end == 0)
         return 0;
-    memcpy(levels, quantised, (size_t)count * sizeof *levels);
-    lower_levels(from, size, quantiser, end, quantised, levels);
     int kept = cut_tail(from, size, quantiser, end, levels);
     for (int i = kept; i < end; i++)
         levels[scan[i]] = 0;

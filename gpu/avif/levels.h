@@ -52,19 +52,10 @@ DEVICE int avif_level_sum(const int16_t *levels, int side, int row, int column)
     return sum;
 }
 
-/* Whether it pays to lower a level by one. value: the absolute coefficient; level: the absolute
- * level; sum: of the levels after it */
-DEVICE bool avif_lowers(const struct avif_quantiser *quantiser, int value, int level, int step,
-                        int sum)
+/* The class of a level that is not 0. sum: of the levels after it */
+DEVICE int avif_lower_class(int level, int sum)
 {
-    int saved = level > 2    ? 14
-                : level == 2 ? 24
-                : sum == 0   ? 88
-                : sum == 1   ? 64
-                : sum == 2   ? 48
-                             : 32;
-    int64_t error = value - level * step, lowered = error + step;
-    return lowered * lowered - error * error < avif_cost_of(quantiser, saved) / 2;
+    return level > 2 ? LOWER_MORE : level == 2 ? LOWER_TWO : avif_min(sum, 3);
 }
 
 /* The change of the cost if a level is coded and not set to 0, with the sign changed. */
@@ -91,8 +82,8 @@ DEVICE int avif_dequantise(int level, int step, int size)
 struct avif_kernels;
 struct avif_coefficients;
 
-/* Quantises coefficients and decides on the levels, which are in raster order. Returns how many are
- * coded in the order of the scan. columns: receives the decoder's coefficients, column after
+/* Quantises coefficients, lowers levels, and drops the last ones, in raster order. Returns how many
+ * are coded in the order of the scan. columns: receives the decoder's coefficients, column after
  * column; *rows: those from here on are 0 */
 int avif_choose_levels(const struct avif_kernels *kernels, const struct avif_coefficients *from,
                        int size, const struct avif_quantiser *quantiser, int16_t *levels,

@@ -422,7 +422,8 @@ TEST(samples_differ_from_those_of_libavif_by_one_at_most)
     for (uint32_t i = 0; i < 12; i++) {
         struct image image = {.width = 1 + i * 5, .height = 40 - 3 * i, .channels = 3 + i % 2};
         make_image(&image, i % 3 ? NOISE : GRADIENT);
-        struct avif_encoder encoder = {.frame = {.planes = PLANES, .superblocks_y = 1}};
+        struct avif_encoder encoder = {.frame = {.planes = PLANES, .superblocks_y = 1},
+                                       .kernels = &avif_kernels_plain};
         uint8_t samples[PLANES][64 * 64];
         for (int k = 0; k < PLANES; k++)
             encoder.source[k] = (struct avif_plane){samples[k], 64u >> (k > 0)};

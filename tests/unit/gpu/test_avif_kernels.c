@@ -197,6 +197,26 @@ static void random_edges(struct avif_edges *edges, bool smooth)
     edges->rest_y = random_below(2) ? 200 : 4 + 4 * random_below(16);
 }
 
+TEST(imports_with_avx2_are_equal)
+{
+    const struct avif_kernels *kernels = need_avx2();
+    for (uint32_t width = 1; width < 100; width++)
+        for (uint32_t channels = 3; channels <= 4; channels++) {
+            uint8_t pixels[2][400], luma[2][2][104] = {0}, chroma[2][2][52] = {0};
+            for (int i = 0; i < 800; i++) /* the extremes, too */
+                pixels[i / 400][i % 400] =
+                    (uint8_t)(width % 3 ? random_below(256) : 255 * random_below(2));
+            for (int i = 0; i < 2; i++) {
+                const uint8_t *const rows[] = {pixels[0], pixels[1]};
+                uint8_t *const lumas[] = {luma[i][0], luma[i][1]};
+                (i ? kernels : &avif_kernels_plain)
+                    ->import(rows, width, channels, lumas, chroma[i][0], chroma[i][1]);
+            }
+            assert_memory_equal(luma[0], luma[1], sizeof luma[0]);
+            assert_memory_equal(chroma[0], chroma[1], sizeof chroma[0]);
+        }
+}
+
 TEST(predictions_with_avx2_are_equal)
 {
     const struct avif_kernels *kernels = need_avx2();
