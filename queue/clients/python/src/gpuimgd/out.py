@@ -173,7 +173,7 @@ def avif(
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times. The result names the
         quality. The output fails if even quality 1 makes a larger file.
-    effort: 0 to 6; default: 1. Higher levels take longer and make smaller files. In WebP it is the
+    effort: 0 to 6; default: 2. Higher levels take longer and make smaller files. In WebP it is the
         method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for
         images without alpha or with an opaque one, and for a quality of at most 99. libaom encodes
         all else, with the speed of avifenc that is 10 less this.
