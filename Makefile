@@ -163,8 +163,8 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
-ROOMS    = conf codecs codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
-           $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp daemon daemon/files daemon/overlays daemon/sets \
+ROOMS    = conf codecs codecs/avif codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
+           $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp gpu/avif daemon daemon/files daemon/overlays daemon/sets \
            daemon/pipeline daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 # The daemon that `make install` installs. It shares all objects but those of the kernels with
@@ -233,8 +233,9 @@ $(O)/%.o: %.c $(O)/flags
 	$(call compile)
 
 $(O)/gpu/cuda/%.o: private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
-# The loops of the CPU engine and of the PNG writer are written for vectorization.
+# The loops of the CPU engine, of the AV1 encoder and of the PNG writer are written for vectorization.
 $(O)/codecs/png/png_kernels.o: private CFLAGS_ALL += -O3
+$(O)/gpu/avif/%.o: private CFLAGS_ALL += -O3
 $(O)/gpu/ops/%.o: private CFLAGS_ALL += -O3 -fno-math-errno \
                             $(if $(COUNT),-fprofile-update=single)
 

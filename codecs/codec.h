@@ -15,8 +15,8 @@
 struct jpeg_frame;    /* codecs/jpeg/frame.h */
 struct codec_context; /* state of the codecs of a worker, used again for each job */
 
-/* Tells a codec whether somebody still waits for its result. While libraries run in another process
- * (AVIF), the worker calls is_gone about every 50 ms. true: the job was cancelled. */
+/* Tells a codec whether somebody still waits for its result. While an AVIF is decoded or encoded,
+ * the worker calls is_gone about every 50 ms. true: the job was cancelled. */
 struct codec_caller {
     bool (*is_gone)(const struct codec_caller *caller);
 };

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Installs missing dependencies of the build and the tests. An argument selects others: `build`
-# those of a full build, `demo` those of make demo, and `peers`, `bench-formats`, `bench-host`,
-# `bench-sets`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb` the
-# additional ones of these targets. Checks for commands and libraries, not for packages, so nothing
-# is installed if all work. Fails only if a dependency stays missing that the target requires.
+# those of a full build, `demo` those of make demo, and `peers`, `bench-formats`, `bench-avif`,
+# `bench-host`, `bench-sets`, `png`, `fuzz`, `valgrind`, `page`, `tls`, `urls`, `manifests` and `deb`
+# the additional ones of these targets. Checks for commands and libraries, not for packages, so
+# nothing is installed if all work. Fails only if a dependency stays missing that the target requires.
 # CUDA=yes in the environment: the build includes the CUDA engine.
 # `promtool FOLDER` puts Prometheus's checker into the folder without installing its package, which
 # would start a server.
@@ -93,6 +93,10 @@ elif [ "${1:-}" = bench-formats ]; then
     need_command vips libvips-tools
     need_command cwebp webp
     need_command avifenc libavif-bin
+elif [ "${1:-}" = bench-avif ]; then
+    [ -x /usr/bin/python3 ] || missing="$missing python3"
+    need_module PIL python3-pil
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 elif [ "${1:-}" = bench-host ]; then
     need_command python3 python3
     need_command redis-server redis-server

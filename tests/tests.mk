@@ -39,8 +39,8 @@ $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
 # The references of the AVIF tests, and the sources of their files.
-AVIF_TESTS = $(O)/tests/unit/codecs/test_avif $(O)/tests/unit/codecs/test_metadata $(O)/tests/fuzz/fuzz_avif \
-             $(O)/tests/fuzz/replay_avif
+AVIF_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,avif avif_header avif_own metadata) \
+             $(O)/tests/unit/gpu/test_avif_encoder $(O)/tests/fuzz/fuzz_avif $(O)/tests/fuzz/replay_avif
 $(AVIF_TESTS): LDLIBS_ALL += $(AVIF_LIBS)
 $(O)/tests/%.o: private CFLAGS_ALL += $(AVIF_CFLAGS)
 # The references of the WebP tests.
@@ -162,6 +162,7 @@ $(DEVICE_TOOLS): $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(if $(call have,
 # ---- benchmarks ----------------------------------------------------------------------------------
 $(patsubst %,$(O)/tests/bench/bench_%,daemon small floor): $(O)/tests/bench/floor.o
 $(O)/tests/bench/bench_tile: $(O)/tests/bench/jpeg_photos.o
+$(O)/tests/bench/bench_formats: $(O)/tests/bench/luma.o
 # Profilers show the lines of these kernels.
 $(O)/tests/bench/%.cu.o: private NVCCFLAGS_ALL += -lineinfo
 
@@ -389,3 +390,8 @@ bench-webp: commands = $(bench) device $(folder) $(BENCH)
 bench-formats: packages = bench-formats
 bench-formats: programs = all $(bench)
 bench-formats: commands = tests/bench/formats.py --build $(O) --folder "$(FOLDER)" $(BENCH)
+## bench-avif: draw the sizes and qualities of AVIF at every effort, and of WebP, and compare them by their BD rates: FOLDER=, BENCH="--photos 4 --widths 640"
+bench-avif: packages = bench-avif
+bench-avif: programs = all $(O)/tests/bench/bench_formats
+bench-avif: commands = $(call venv,ssimulacra2,f2py,ssimulacra2); \
+  tests/bench/avif.py --build $(O) --folder "$(FOLDER)" --json $(O)/bench-avif.json --svg $(O)/bench-avif.svg $(BENCH)

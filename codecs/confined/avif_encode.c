@@ -113,7 +113,8 @@ static bool fill_image(avifImage *image, const struct codec_call *call, uint8_t 
 }
 
 /* The qualities 0 to 100 are the quantizers 63 to 0, as in libavif's tool avifenc. Alpha is
- * lossless. */
+ * lossless. For images of few colours, libaom 3.6 can copy blocks of the image; that makes files up
+ * to 3% smaller, but its tables need 80 bytes of memory per pixel. */
 static void set_encoder(avifEncoder *encoder, const struct codec_call *call)
 {
     int quantizer = ((100 - call->quality) * AVIF_QUANTIZER_WORST_QUALITY + 50) / 100;
@@ -121,8 +122,10 @@ static void set_encoder(avifEncoder *encoder, const struct codec_call *call)
     encoder->minQuantizer = encoder->maxQuantizer = quantizer;
     encoder->minQuantizerAlpha = encoder->maxQuantizerAlpha = AVIF_QUANTIZER_LOSSLESS;
     encoder->speed = AVIF_SPEED_FASTEST - call->effort;
-    if (avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE))
+    if (avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_ENCODE)) {
         encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
+        (void)avifEncoderSetCodecSpecificOption(encoder, "enable-intrabc", "0");
+    }
 }
 
 static void put_file(const avifRWData *file, uint8_t *window)

@@ -1,10 +1,13 @@
 /*
- * bench_formats - times the codecs on files, for formats.py.
+ * bench_formats - times the codecs on files, for formats.py and avif.py.
  *
  *     bench_formats --format F [--quality N] [--effort N] [--lossless 1] [--rounds 3] FILE...
+ *     bench_formats --each [--decoded FOLDER] ... FILE...
  *
  * Encodes each image with the settings, and decodes the result. Prints a line of JSON with sums
  * over the files: pixels, bytes, the fastest round's CPU seconds, and the PSNR over all samples.
+ * --each: prints a line for each file, with the PSNR and SSIM of luma; --decoded writes its pixels
+ * to the folder as 0.ppm, 1.ppm and so on.
  */
 #include <malloc.h>
 #include <math.h>
@@ -13,6 +16,7 @@
 #include <string.h>
 
 #include "codecs/codec.h"
+#include "tests/bench/luma.h"
 #include "tests/fixtures/arguments.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/picture.h"
@@ -25,6 +29,9 @@ static const struct codec_limits limits = {.pixels_max = PIXELS_CEILING,
 struct sums {
     double pixels, bytes, encode_s, decode_s, samples, squares;
 };
+
+static bool prints_each;
+static const char *decoded_folder;
 
 struct memory_sink {
     struct codec_sink sink;
@@ -102,6 +109,38 @@ static void compare(const struct image *a, const struct image *b, struct sums *s
     sums->samples += (double)row * a->height;
 }
 
+/* Writes the colours of an image as a PPM. */
+static void save_pixels(const struct image *image, int number)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%d.ppm", decoded_folder, number);
+    FILE *file = fopen(path, "wb");
+    if (!file) {
+        fprintf(stderr, "bench_formats: %s cannot be written\n", path);
+        exit(1);
+    }
+    fprintf(file, "P6\n%u %u\n255\n", image->width, image->height);
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++) {
+            const uint8_t *pixel = image->pixels + y * image->stride + (size_t)x * image->channels;
+            for (int c = 0; c < 3; c++)
+                putc(pixel[image->channels == 1 ? 0 : c], file);
+        }
+    fclose(file);
+}
+
+static void print_one(const struct image *image, const struct image *back, size_t bytes,
+                      double encode_s, double decode_s)
+{
+    static int number;
+    printf("{\"pixels\":%.0f,\"bytes\":%zu,\"encode_s\":%.5f,\"decode_s\":%.5f,"
+           "\"psnr_y\":%.4f,\"ssim\":%.6f}\n", (double)image->width * image->height, bytes,
+           encode_s, decode_s, luma_psnr(image, back), luma_ssim(image, back));
+    if (decoded_folder)
+        save_pixels(back, number);
+    number++;
+}
+
 static void add_file(struct codec_context *context, const char *name,
                      const struct encode_request *request, unsigned rounds, struct sums *sums)
 {
@@ -120,6 +159,8 @@ static void add_file(struct codec_context *context, const char *name,
     sums->bytes += (double)file.length;
     sums->encode_s += encode_s;
     sums->decode_s += decode_s;
+    if (prints_each)
+        print_one(&image, &back, file.length, encode_s, decode_s);
     picture_free(&source);
     picture_free(&file);
     free(image.pixels);
@@ -133,7 +174,9 @@ int main(int argc, char **argv)
     const struct argument options[] = {{"format", .text = &name}, {"quality", .number = &quality},
                                        {"effort", .number = &effort},
                                        {"lossless", .number = &lossless},
-                                       {"rounds", .number = &rounds}, {.name = NULL}};
+                                       {"rounds", .number = &rounds},
+                                       {"each", .flag = &prints_each},
+                                       {"decoded", .text = &decoded_folder}, {.name = NULL}};
     int first = arguments_read(argc, argv, options);
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES); /* as in the daemon */
     mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
@@ -150,6 +193,8 @@ int main(int argc, char **argv)
     for (int i = first; i < argc; i++)
         add_file(context, argv[i], &request, rounds, &sums);
     codec_context_destroy(context);
+    if (prints_each)
+        return 0;
     double error = sums.samples > 0 ? sums.squares / sums.samples : 0;
     printf("{\"pixels\":%.0f,\"bytes\":%.0f,\"encode_s\":%.4f,\"decode_s\":%.4f,\"psnr\":%.2f}\n",
            sums.pixels, sums.bytes, sums.encode_s, sums.decode_s,

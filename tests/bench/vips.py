@@ -21,7 +21,7 @@ from daemons import Failed, measure_turns
 COORDINATE_MAX = 10000000 # VIPS_MAX_COORD
 SIZE_BOTH, SIZE_DOWN = 0, 2
 CROP_NONE, CROP_CENTRE = 0, 1
-# The defaults of the daemon. Its AVIF effort 1 is speed 9 of libaom, and so is libvips's 0.
+# The defaults of the daemon, but for AVIF: libvips's effort 0 is speed 9 of libaom.
 SAVERS = {"jpg": "Q=85", "webp": "Q=80,effort=2", "avif": "Q=60,effort=0"}
 STARTED_S, TURN_S = 20, 60
 

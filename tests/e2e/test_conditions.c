@@ -259,6 +259,48 @@ TEST(test_cancel_while_it_runs)
     stop(daemon);
 }
 
+#ifdef GPUIMGD_AVIF
+
+/* The first output shows when the worker encodes the second one several times, which takes seconds.
+ * A worker that stops amid it writes nothing, and is free for other jobs. */
+TEST(test_cancel_amid_an_avif)
+{
+    struct process *daemon = start_one();
+    world_push(w,
+               "{'id':'amid','input':'slow.png','outputs':["
+               "{'output':'mark.png','ops':[{'op':'resize','width':8}]},"
+               "{'output':{'path':'amid.avif','effort':3,'max_bytes':30000},'ops':[{'op':'resize',"
+               "'width':2400,'enlarge':true}]}]}");
+    assert_true(await(60, is_there("/mark.png")));
+    double start = process_now();
+    assert_null(cancel("amid"));
+    cJSON *result = check_next(w);
+    assert_true(process_now() - start < patience(2));
+    assert_non_null(strstr(json_text(result, "outputs.1.error.message"), "amid an AVIF"));
+    check_ended(result, "cancelled", "cancelled");
+    assert_false(is_there("/amid.avif"));
+    push_jobs(0, 2);
+    take_jobs(2);
+    stop(daemon);
+}
+
+TEST(test_timeout_amid_an_avif)
+{
+    struct process *daemon = start_one();
+    double start = process_now();
+    world_push(w,
+               "{'id':'late','input':'slow.png','timeout_s':%.2f,'output':{'path':'late.avif',"
+               "'effort':3,'max_bytes':30000},'ops':[{'op':'resize','width':2400,'enlarge':true}]}",
+               patience(1));
+    cJSON *result = check_next(w);
+    assert_true(process_now() - start < patience(4));
+    check_ended(result, "failed", "timeout");
+    assert_false(is_there("/late.avif"));
+    stop(daemon);
+}
+
+#endif
+
 /* Keys are stored together with the result, so a cancelled job stores none. */
 TEST(test_cancel_of_outputs_in_redis)
 {

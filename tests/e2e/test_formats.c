@@ -138,6 +138,31 @@ TEST(test_avif)
     check_done(check_answer(w, "{'input':'g.avif','output':'g.png','ops':['invert']}"));
 }
 
+/* gpuimgd's own encoder at every effort, also for an alpha that is opaque, and a limit of bytes. */
+TEST(test_avif_own)
+{
+    check_done(check_answer(w,
+                            "{'input':'p.jpg','outputs':[{'output':{'path':'1.avif','effort':1}},"
+                            "{'output':{'path':'2.avif','effort':2},'ops':['grayscale']},"
+                            "{'output':{'path':'3.avif','effort':3},'ops':[{'op':'pad',"
+                            "'left':3,'color':[9,9,9,255]}]}]}"));
+    for (int effort = 1; effort <= 3; effort++) {
+        const char *name = text_of("%d.avif", effort);
+        world_put_picture(w, name, out_file(name));
+        cJSON *result = check_answer(w, "{'input':'%s','output':'%d.png'}", name, effort);
+        assert_int_equal(json_number(result, "input.width"), effort == 3 ? 163 : 160);
+        check_done(result);
+    }
+    cJSON *result = check_answer(w, "{'input':'p.jpg','output':{'path':'small.avif','effort':2,"
+                                    "'quality':90,'max_bytes':2000}}");
+    struct picture_file small = out_file("small.avif");
+    assert_in_range(small.length, 1000, 2000);
+    assert_in_range(json_number(result, "outputs.0.quality"), 1, 89);
+    assert_string_equal(json_text(result, "outputs.0.encoder"), "cpu");
+    picture_free(&small);
+    check_done(result);
+}
+
 TEST(test_avif_refused)
 {
     fails("{'input':'broken.avif','output':'x.png'}", "decode_failed",

@@ -54,14 +54,15 @@ static size_t count_processes(struct rig *rig)
     return count;
 }
 
-/* Starts a daemon with an AVIF among its inputs. */
+/* Starts a daemon with an AVIF among its inputs, which libaom has written. */
 static struct process *begin(struct rig *rig)
 {
     const char *path = program(rig);
     setenv("GPUIMGD_CODEC", path, 1);
     const char *workers = text_of("--workers=%g", fmax(1, rig->fault->number[0]));
     struct process *daemon = rig_start(rig, 0, NULL, workers, "--decode_timeout_s=2", NULL);
-    rig_push_text(rig, "make0", "{'id':'make0','input':'p.jpg','output':'p.avif'}");
+    rig_push_text(rig, "make0",
+                  "{'id':'make0','input':'p.jpg','output':{'path':'p.avif','effort':0}}");
     rig_wait(rig, 20);
     world_put_picture(&rig->world, "p.avif",
                       picture_load(text_of("%s/p.avif", rig->world.out)));
@@ -92,7 +93,8 @@ static void arm(struct rig *rig, struct process *daemon)
 static const char *victim(const struct rig *rig)
 {
     return strncmp(rig->fault->with[0], "encode", 6) == 0
-               ? "{'id':'victim0','input':'p.jpg','output':'v.avif','timeout_s':%g}"
+               ? "{'id':'victim0','input':'p.jpg','output':{'path':'v.avif','effort':0},"
+                 "'timeout_s':%g}"
                : "{'id':'victim0','input':'p.avif','output':'v.png','timeout_s':%g}";
 }
 
@@ -188,7 +190,8 @@ static void is_missing(struct rig *rig)
         return;
     setenv("GPUIMGD_CODEC", "/nowhere/gpuimgd-codec", 1);
     struct process *daemon = rig_start(rig, 0, NULL, NULL);
-    rig_push_text(rig, "victim0", "{'id':'victim0','input':'p.jpg','output':'v.avif'}");
+    rig_push_text(rig, "victim0",
+                  "{'id':'victim0','input':'p.jpg','output':{'path':'v.avif','effort':0}}");
     rig_push(rig, "n", 3);
     rig_wait_jobs(rig, 20, "victim0");
     rig_saw_message(rig, "victim0");

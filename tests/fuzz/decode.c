@@ -196,7 +196,9 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
     struct error error = {0};
     struct sink sink = {.base = {.buffer = buffer, .capacity = sizeof buffer, .flush = keep}};
     struct encode_request request = {.format = format,
-                                     .encoder = {.quality = 85, .compression = 1,
+                                     .encoder = {.quality = 85,
+                                                 .compression = 1,
+                                                 .effort = canvas->image.width / 2 % 2 * 2,
                                                  .lossless = canvas->image.width % 2},
                                      .icc = image_info_icc_is_rgb(info) ? info->icc : NULL,
                                      .icc_bytes = info->icc_bytes,

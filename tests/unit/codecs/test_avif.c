@@ -396,15 +396,20 @@ TEST(test_encode_bands)
     picture_free(&file);
 }
 
+/* Efforts of libaom and of the own encoder (codecs/avif/header.h). */
+static const int both[] = {0, 1};
+
 /* The encoder writes irot and imir as libavif translates the orientation of EXIF. */
 TEST(test_orientation_written)
 {
     struct image image = rig_picture(40, 30, 3, 1);
-    for (int orientation = 0; orientation <= ORIENTATION_MAX; orientation++) {
+    for (int i = 0; i < 2 * (ORIENTATION_MAX + 1); i++) {
+        int orientation = i / 2;
         struct picture_file exif = picture_exif((uint16_t)(orientation ? orientation : 1), false,
                                                 true);
-        struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = 60,
-                                                 .orientation = orientation);
+        struct picture_file file =
+            rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = both[i % 2],
+                          .orientation = orientation);
         avifDecoder *decoder = avifDecoderCreate();
         avifImage *read = avifImageCreateEmpty(), *wanted = avifImageCreateEmpty();
         assert_int_equal(avifDecoderReadMemory(decoder, read, file.bytes, file.length),
@@ -473,12 +478,15 @@ TEST(test_orientation_not_kept)
 TEST(test_quality)
 {
     struct image image = rig_picture(200, 150, 3, 5);
-    size_t before = 0;
-    for (int quality = 1; quality <= 100; quality += 33) {
-        struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = quality);
-        assert_true(file.length > before);
-        before = file.length;
-        picture_free(&file);
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        size_t before = 0;
+        for (int quality = 1; quality <= 100; quality += 33) {
+            struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = quality,
+                                                     .encoder.effort = both[i]);
+            assert_true(file.length > before);
+            before = file.length;
+            picture_free(&file);
+        }
     }
     free(image.pixels);
 }
@@ -486,17 +494,20 @@ TEST(test_quality)
 TEST(test_profile)
 {
     struct picture_file icc = picture_icc(3000, "RGB "), gray = picture_icc(500, "GRAY");
-    for (uint32_t channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
+    for (size_t i = 0; i < 3 * COUNT_OF(both); i++) {
+        uint32_t channels = (uint32_t[]){1, 3, 4}[i / 2];
+        int effort = both[i % 2];
         struct image image = rig_picture(40, 30, channels, 1);
-        struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = 60,
-                                                 .icc = icc.bytes, .icc_bytes = icc.length);
+        struct picture_file file =
+            rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = effort,
+                          .icc = icc.bytes, .icc_bytes = icc.length);
         expect_as_libavif(&file);
         assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
         if (channels >= 3)
             assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
         picture_free(&file);
-        file = rig_encode_as(&image, "avif", .encoder.quality = 60, .icc = gray.bytes,
-                             .icc_bytes = gray.length);
+        file = rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = effort,
+                             .icc = gray.bytes, .icc_bytes = gray.length);
         expect_as_libavif(&file);
         assert_null(rig.info.icc);
         picture_free(&file);
@@ -555,12 +566,13 @@ TEST(test_large_metadata)
 TEST(test_metadata)
 {
     struct picture_file exif = camera_exif(true, 6, 40, 30, 1), xmp = camera_xmp(6, true);
-    for (int i = 0; i < 12; i++) {
-        bool has_exif = i / 3 % 2, has_xmp = i / 6;
+    for (int i = 0; i < 24; i++) {
+        bool has_exif = i / 3 % 2, has_xmp = i / 6 % 2;
         struct image image = rig_picture(40, 30, (uint32_t[]){1, 3, 4}[i % 3], 1);
-        struct picture_file file = rig_encode_as(
-            &image, "avif", .encoder.quality = 60, .exif = has_exif ? exif.bytes : NULL,
-            .exif_bytes = exif.length, .xmp = has_xmp ? xmp.bytes : NULL, .xmp_bytes = xmp.length);
+        struct picture_file file =
+            rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = both[i / 12],
+                          .exif = has_exif ? exif.bytes : NULL, .exif_bytes = exif.length,
+                          .xmp = has_xmp ? xmp.bytes : NULL, .xmp_bytes = xmp.length);
         avifDecoder *decoder = avifDecoderCreate();
         avifImage *read = avifImageCreateEmpty();
         assert_int_equal(avifDecoderReadMemory(decoder, read, file.bytes, file.length),
@@ -612,6 +624,23 @@ static struct picture_file sized(uint32_t width, uint32_t height)
     return file;
 }
 
+/* Images of few colours, such as screenshots, for which libaom has other tools. */
+static void expect_drawings(void)
+{
+    struct image image = rig_picture(640, 480, 3, 7);
+    for (uint32_t y = 0; y < image.height; y++)
+        for (uint32_t i = 0; i < 3 * image.width; i++) {
+            uint32_t state = i / 9 * 0x9E3779B1u ^ y / 5 * 0x85EBCA77u ^ 1;
+            image.pixels[y * image.stride + i] = picture_random(&state) >> 20 & 1 ? 240 : 20;
+        }
+    for (int effort = 0; effort <= 6; effort++) {
+        struct picture_file file =
+            rig_encode_as(&image, "avif", .encoder = {.quality = 60, .effort = effort});
+        picture_free(&file);
+    }
+    free(image.pixels);
+}
+
 /* Honest images need less than the limit of the process, and that less than a host of 8 GB has for
  * codecs: three eighths of an eighth. */
 TEST(test_memory)
@@ -635,6 +664,7 @@ TEST(test_memory)
         picture_free(&noise);
         free(image.pixels);
     }
+    expect_drawings();
     const struct encoder_settings slow = {.quality = 60, .effort = 6}, usual = {.quality = 60,
                                                                                 .effort = 1};
     const struct format *avif = format_by_name("avif");

@@ -159,7 +159,7 @@ TEST(test_a_process_serves_many_tasks)
         size_t row = i % COUNT_OF(sides);
         struct image image = rig_picture(sides[row][0], sides[row][1], 3, 7);
         struct picture_file file =
-            rig_encode_as(&image, "avif", .encoder = {.quality = 60, .effort = 1});
+            rig_encode_as(&image, "avif", .encoder = {.quality = 60, .effort = 0});
         rig_reads(&file, STATUS_OK, NULL);
         picture_free(&file);
         free(image.pixels);

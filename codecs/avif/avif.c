@@ -1,0 +1,62 @@
+/* avif.c - the AVIF codec. */
+#include "codecs/avif/avif_impl.h"
+
+#define BRANDS_BYTES_MAX 1024
+
+static bool is_brand(const uint8_t *brand)
+{
+    return memcmp(brand, "avif", 4) == 0 || memcmp(brand, "avis", 4) == 0;
+}
+
+/* An AVIF begins with a box "ftyp", which has a major brand, a version, and compatible brands
+ * (ISO/IEC 14496-12). One of the brands is "avif" or "avis". */
+static bool avif_sniff(const uint8_t *bytes, size_t length)
+{
+    enum { major_at = 8, compatible_at = 16 };
+    if (!codec_has_bytes(bytes, length, 4, "ftyp", 4) || length < compatible_at)
+        return false;
+    size_t end = codec_u32(bytes);
+    end = end < length ? end : length;
+    end = end < BRANDS_BYTES_MAX ? end : BRANDS_BYTES_MAX;
+    for (size_t at = compatible_at; at + 4 <= end; at += 4)
+        if (is_brand(bytes + at))
+            return true;
+    return is_brand(bytes + major_at);
+}
+
+#ifdef GPUIMGD_AVIF
+
+static const char *avif_refusal(bool writes)
+{
+    return codec_process_refusal(writes);
+}
+
+static void avif_close(void *state)
+{
+    codec_process_close(state);
+}
+
+const struct codec codec_avif = {
+    .sniff = avif_sniff,
+    .state_bytes = sizeof(struct codec_process),
+    .refusal = avif_refusal,
+    .probe = avif_probe,
+    .decode = avif_decode,
+    .encode = avif_encode,
+    .encoded_bytes = avif_encoded_bytes,
+    .encoder_bytes = avif_encoder_bytes,
+    .metadata_copies = AVIF_METADATA_COPIES,
+    .close = avif_close,
+};
+
+#else
+
+static const char *avif_refusal(bool writes)
+{
+    (void)writes;
+    return "this gpuimgd was built without libavif (AVIF=no)";
+}
+
+const struct codec codec_avif = {.sniff = avif_sniff, .state_bytes = 1, .refusal = avif_refusal};
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * avif_decode.c - reads AVIFs with libavif in the codec process (codecs/process/process.h): copies
+ * files to the process, and metadata and pixels from it.
+ */
+#ifdef GPUIMGD_AVIF
+
+#include <stdlib.h>
+
+#include "codecs/avif/avif_impl.h"
+
+/* A probe gets this much of a file at first: the header of most files, or a whole small file. */
+#define HEAD_BYTES (64 * KIB)
+
+static size_t round_up(size_t bytes)
+{
+    enum { page = 4096 };
+    return (bytes + page - 1) / page * page;
+}
+
+/* ---- probe ---- */
+
+/* Copies the bytes of the file that libavif reads next. */
+static enum status put_part(struct codec_process *process, const struct codec_task *task,
+                            const uint8_t *bytes, size_t length, uint64_t *left,
+                            const struct codec_reply *reply, struct error *error)
+{
+    if (reply->at > length || reply->bytes > length - reply->at || reply->bytes > *left)
+        return codec_process_distrust(process, task, error);
+    *left -= reply->bytes;
+    return codec_process_put(process, reply->at, bytes + reply->at, reply->bytes, error);
+}
+
+static enum status ask_for_header(struct codec_process *process, const struct codec_task *task,
+                                  const uint8_t *bytes, size_t length, struct codec_call *call,
+                                  struct codec_reply *reply, struct error *error)
+{
+    uint64_t left = 4 * AVIF_KEPT_BYTES_MAX; /* it reads up to three times, and ahead */
+    enum status status = codec_process_put(process, 0, bytes, (size_t)call->ready_bytes, error);
+    while (status == STATUS_OK) {
+        status = codec_process_ask(process, task, call, reply, error);
+        if (status != STATUS_OK || reply->kind == CODEC_DONE)
+            break;
+        status = put_part(process, task, bytes, length, &left, reply, error);
+        call->kind = CODEC_GO_ON;
+    }
+    return status;
+}
+
+static enum status keep_metadata(const uint8_t *bytes, const struct codec_reply *reply,
+                                 const struct codec_limits *limits, struct image_info *info,
+                                 struct error *error)
+{
+    const uint8_t *exif = bytes + reply->icc_bytes, *xmp = exif + reply->exif_bytes;
+    if ((reply->icc_bytes > 0 && !codec_keep_icc(bytes, reply->icc_bytes, info)) ||
+        (reply->exif_bytes > 0 && !codec_keep_exif(limits, exif, reply->exif_bytes, info)) ||
+        (reply->xmp_bytes > 0 && !codec_keep_xmp(limits, xmp, reply->xmp_bytes, info)))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+    codec_fit_icc(info, reply->is_gray);
+    return STATUS_OK;
+}
+
+static enum status read_metadata(struct codec_process *process, const struct codec_call *call,
+                                 const struct codec_reply *reply, const struct codec_limits *limits,
+                                 struct image_info *info, struct error *error)
+{
+    size_t bytes = reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes;
+    uint8_t *metadata = bytes > 0 ? malloc(bytes) : NULL;
+    if (bytes == 0)
+        return STATUS_OK;
+    if (!metadata)
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+    if (codec_process_get(process, call->results_at, metadata, bytes, error) == STATUS_OK)
+        keep_metadata(metadata, reply, limits, info, error);
+    free(metadata);
+    return error->status;
+}
+
+/* Whether the values are possible. If not, hostile code runs in the codec process. */
+static bool is_header(const struct codec_reply *reply)
+{
+    return (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
+           reply->orientation >= 1 && reply->orientation <= ORIENTATION_MAX &&
+           reply->icc_bytes <= AVIF_METADATA_BYTES_MAX &&
+           reply->exif_bytes <= AVIF_METADATA_BYTES_MAX &&
+           reply->xmp_bytes <= AVIF_METADATA_BYTES_MAX &&
+           reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes <= AVIF_METADATA_BYTES_MAX &&
+           reply->decode_bytes <= SIZE_MAX / 4;
+}
+
+static size_t decode_region(size_t length)
+{
+    return CODEC_WINDOW_BYTES + round_up(length);
+}
+
+static enum status take_header(const struct codec_reply *reply, size_t length,
+                               const struct codec_limits *limits, struct image_info *info,
+                               struct error *error)
+{
+    if (codec_check_size("AVIF", reply->width, reply->height, limits, error) != STATUS_OK)
+        return error->status;
+    if (reply->width == 0 || reply->height == 0)
+        return error_set(error, STATUS_DECODE_FAILED, "the AVIF is %u x %u pixels", reply->width,
+                         reply->height);
+    info->width = reply->width;
+    info->height = reply->height;
+    info->channels = reply->channels;
+    info->orientation = (int)reply->orientation;
+    info->codec_bytes = decode_region(length) + (size_t)reply->decode_bytes;
+    return STATUS_OK;
+}
+
+static enum status probe(struct codec_process *process, const struct codec_task *task,
+                         const uint8_t *bytes, size_t length, const struct codec_limits *limits,
+                         struct image_info *info, struct error *error)
+{
+    struct codec_reply reply;
+    /* EXIF is always read: it may have the density. A copyright notice may be in EXIF or in XMP. */
+    bool wants_xmp = limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT);
+    struct codec_call call = {.kind = CODEC_PROBE,
+                              .metadata = METADATA_EXIF | (wants_xmp ? METADATA_XMP : 0),
+                              .region_bytes = task->region_bytes,
+                              .file_bytes = length,
+                              .ready_bytes = length < HEAD_BYTES ? length : HEAD_BYTES,
+                              .results_at = round_up(length)};
+    if (ask_for_header(process, task, bytes, length, &call, &reply, error) != STATUS_OK)
+        return error->status;
+    if (!is_header(&reply))
+        return codec_process_distrust(process, task, error);
+    if (take_header(&reply, length, limits, info, error) != STATUS_OK)
+        return error->status;
+    if (read_metadata(process, &call, &reply, limits, info, error) == STATUS_OK &&
+        !codec_keep_orientation(limits, info))
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+    return error->status;
+}
+
+enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
+                       const struct codec_limits *limits, struct image_info *info,
+                       struct error *error)
+{
+    struct codec_task task = {.kind = CODEC_PROBE,
+                              .noun = "AVIF",
+                              .region_bytes = round_up(length) + AVIF_METADATA_BYTES_MAX,
+                              .work_bytes = CODEC_PROBE_BYTES,
+                              .deadline_ns = limits->deadline_ns,
+                              .caller = limits->caller};
+    do {
+        if (codec_process_begin(state, &task, error) == STATUS_OK)
+            probe(state, &task, bytes, length, limits, info, error);
+        codec_process_end(state);
+    } while (codec_process_take_retry(state, error));
+    return error->status;
+}
+
+/* ---- decode ---- */
+
+static enum status decode(struct codec_process *process, const struct codec_task *task,
+                          const uint8_t *bytes, size_t length, const struct image *dst,
+                          struct error *error)
+{
+    struct codec_reply reply;
+    struct codec_call call = {.kind = CODEC_DECODE,
+                              .region_bytes = task->region_bytes,
+                              .file_bytes = length,
+                              .ready_bytes = length,
+                              .width = dst->width,
+                              .height = dst->height,
+                              .channels = dst->channels};
+    enum status status = codec_process_put(process, CODEC_WINDOW_BYTES, bytes, length, error);
+    for (uint32_t row = 0; row < dst->height && status == STATUS_OK; row += reply.rows) {
+        status = codec_process_ask(process, task, &call, &reply, error);
+        if (status != STATUS_OK)
+            break;
+        bool is_last = reply.rows == dst->height - row;
+        if (!avif_is_next_rows(&reply, dst, row) || is_last != (reply.kind == CODEC_DONE))
+            return codec_process_distrust(process, task, error);
+        struct image rows = avif_rows_of(dst, row, reply.rows);
+        status = codec_process_get_image(process, reply.at, &rows, error);
+        call.kind = CODEC_GO_ON;
+    }
+    return status;
+}
+
+enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
+                        const struct image_info *info, const struct decode_request *request,
+                        const struct codec_limits *limits, const struct image *dst,
+                        struct error *error)
+{
+    size_t region = decode_region(length);
+    struct codec_task task = {.kind = CODEC_DECODE,
+                              .noun = "AVIF",
+                              .region_bytes = region,
+                              .work_bytes = info->codec_bytes - region,
+                              .deadline_ns = limits->deadline_ns,
+                              .caller = limits->caller};
+    (void)request; /* the file alone determines the channels */
+    do {
+        if (codec_process_begin(state, &task, error) == STATUS_OK)
+            decode(state, &task, bytes, length, dst, error);
+        codec_process_end(state);
+    } while (codec_process_take_retry(state, error));
+    return error->status;
+}
+
+#endif
