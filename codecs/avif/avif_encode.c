@@ -20,10 +20,10 @@ static_assert(AVIF_OWN_EFFORT_MAX - AVIF_OWN_EFFORT_MIN == AVIF_EFFORT_MAX,
 size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings)
 {
-    enum { block = 8 };
+    enum { block = 8, headers = 512 };
     (void)settings;
     size_t pixels = (width + block - 1ull) / block * block * ((height + block - 1) / block * block);
-    return pixels * 5 / 2 + (channels == 4 ? pixels * 3 / 2 : 0);
+    return headers + pixels * 5 / 2 + (channels == 4 ? pixels * 3 / 2 : 0);
 }
 
 /* ---- choice ---- */

@@ -96,9 +96,19 @@ static int open_in(int folder, const char *name, int flags)
     return openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW);
 }
 
-static int open_known(struct files_folder *folder, const char *path, int flags)
+/* Opens a file in its folder, if that is known. -1 with errno ENOENT: it must be looked for. */
+static int open_known(struct files_known *known, const char *path, int flags)
 {
+    struct files_folder *folder =
+        known && !files_has_no_name(path) ? files_known_find(known, path) : NULL;
+    errno = ENOENT;
+    if (!folder)
+        return -1;
     int fd = open_in(files_folder_fd(folder), strrchr(path, '/') + 1, flags), reason = errno;
+    if (fd < 0 && (reason == ENOENT || reason == ESTALE)) { /* the folder may be another one now */
+        files_known_forget(known, folder);
+        reason = ENOENT;
+    }
     files_folder_end(folder);
     errno = reason;
     return fd;
@@ -107,12 +117,13 @@ static int open_known(struct files_folder *folder, const char *path, int flags)
 int files_open_beneath(int root, struct files_known *known, const char *path, int flags)
 {
     const char *name;
-    struct files_folder *latest =
-        known && !files_has_no_name(path) ? files_known_find(known, path) : NULL;
-    if (latest)
-        return open_known(latest, path, flags);
-    int folder = files_walk_to_parent(root, path, NULL, &name, NULL);
-    int fd = folder >= 0 ? open_in(folder, name, flags) : -1, reason = errno;
+    struct files_folder *latest = NULL;
+    int fd = open_known(known, path, flags);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    int folder = files_walk_to_parent(root, path, NULL, &name, NULL), reason;
+    fd = folder >= 0 ? open_in(folder, name, flags) : -1;
+    reason = errno;
     if (fd >= 0 && known && folder != root)
         latest = files_known_add(known, path, folder);
     if (latest)

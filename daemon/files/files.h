@@ -137,6 +137,7 @@ struct files_output {
     bool own_folder;      /* files_output_end must close `folder`: it is not output_root itself,
                              nor that of `known` */
     struct files_folder *known; /* has `folder`, and ends with the output; or NULL */
+    struct files_known *keeps;  /* that has found it */
     enum files_naming naming;
     bool is_temporary;    /* the temporary name exists: the file was not renamed yet */
     int temporary_folder; /* folder of the temporary name: files->temporary or `folder` */

@@ -39,24 +39,40 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash + 1 - path) : 0;
 }
 
-static bool leads_to(const char *path, const struct files_folder *folder, uint64_t now_ns)
+static bool leads_to(const char *path, const struct files_folder *folder)
 {
-    return folder && folder_length(path) == folder->length &&
-           memcmp(path, folder->path, folder->length) == 0 &&
-           now_ns - folder->since_ns < FILES_KNOWN_NS;
+    return folder_length(path) == folder->length && memcmp(path, folder->path, folder->length) == 0;
 }
 
 struct files_folder *files_known_find(struct files_known *known, const char *path)
 {
     uint64_t now_ns = clock_now_ns();
+    struct files_folder *old = NULL;
     pthread_mutex_lock(&known->lock);
     struct files_folder *folder = known->latest;
-    if (leads_to(path, folder, now_ns))
+    if (folder && now_ns - folder->since_ns >= FILES_KNOWN_NS) {
+        old = folder;
+        known->latest = folder = NULL;
+    }
+    if (folder && leads_to(path, folder))
         atomic_fetch_add(&folder->references, 1);
     else
         folder = NULL;
     pthread_mutex_unlock(&known->lock);
+    files_folder_end(old);
     return folder;
+}
+
+void files_known_forget(struct files_known *known, const struct files_folder *folder)
+{
+    struct files_folder *gone = NULL;
+    pthread_mutex_lock(&known->lock);
+    if (known->latest == folder) {
+        gone = known->latest;
+        known->latest = NULL;
+    }
+    pthread_mutex_unlock(&known->lock);
+    files_folder_end(gone);
 }
 
 struct files_folder *files_known_add(struct files_known *known, const char *path, int fd)

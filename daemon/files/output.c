@@ -56,6 +56,7 @@ static void open_parent(const struct files *files, struct files_output *output,
     const char *path = output->path;
     if (making->known && !files_has_no_name(path))
         output->known = files_known_find(making->known, path);
+    output->keeps = making->known;
     if (output->known) {
         output->folder = files_folder_fd(output->known);
         output->name = strrchr(path, '/') + 1;
@@ -315,6 +316,10 @@ enum status files_output_place(struct files_output *output, bool sync,
 {
     if (place_new(output) != 0) {
         /* EINVAL, ENOSYS: the filesystem lacks RENAME_NOREPLACE, so the name may exist or not. */
+        int reason = errno;
+        if (output->known && (reason == ENOENT || reason == ESTALE))
+            files_known_forget(output->keeps, output->known); /* later images look for it */
+        errno = reason;
         if (errno != EEXIST && errno != EINVAL && errno != ENOSYS)
             return output_error(output, "renamed into place", error);
         if (replace_target(output, may_replace, context, error) != STATUS_OK)

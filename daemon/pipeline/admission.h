@@ -64,7 +64,8 @@ void admission_wait(struct job_run *run); /* puts the job into the line; idempot
 /* For the first job of the line. true: admitted, or failed with run->error. false: must wait. */
 bool admission_try(struct job_run *run);
 /* For a job that is not in the line, on its worker. Works like admission_try if the line is empty.
- * false: the job was put into the line. */
+ * While the engine looks for memory, other jobs may pass, and get the memory that this one then
+ * lacks. false: the job was put into the line. */
 bool admission_pass(struct job_run *run);
 
 /* Whether no job holds memory but results, and images that wait for their tar or array. */

@@ -9,7 +9,6 @@
 #include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/image_set.h"
-#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_input.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"

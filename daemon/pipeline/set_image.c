@@ -150,11 +150,11 @@ static const char *text_of_place(const struct job_place *place)
 
 /* Fails the output of an image if an earlier image of the job has its name, or an input. */
 static void check_name(struct image_set *set, const struct job_place *place, const char *template,
-                       struct error *error)
+                       bool is_distinct, struct error *error)
 {
     char kind = place->path ? 'p' : place->key ? 'k' : 'u';
     const char *name = text_of_place(place);
-    switch (set_names_add(&set->names, kind, name, member_has_index(template))) {
+    switch (set_names_add(&set->names, kind, name, is_distinct)) {
     case NAME_IS_NEW:
         return;
     case NAME_IS_KNOWN:
@@ -175,6 +175,17 @@ static void check_name(struct image_set *set, const struct job_place *place, con
     }
 }
 
+/* Whether no two names of the output are equal, nor one of them and one of another output. */
+static bool are_distinct(const struct job *model, size_t index)
+{
+    const char *template = text_of_place(&model->outputs[index].place);
+    bool are = member_names_differ(template);
+    for (size_t i = 0; i < model->output_count && are; i++)
+        are = i == index || !job_place_is_given(&model->outputs[i].place) ||
+              member_templates_part(template, text_of_place(&model->outputs[i].place));
+    return are;
+}
+
 static void check_names(struct image_set *set, struct job_run *run)
 {
     if (!set->has_input_names)
@@ -183,7 +194,8 @@ static void check_names(struct image_set *set, struct job_run *run)
         const struct job_place *place = &run->job.outputs[i].place;
         struct error *error = &run->outputs[i].error;
         if (job_place_is_given(place) && error->status == STATUS_OK)
-            check_name(set, place, text_of_place(&set->model.job.outputs[i].place), error);
+            check_name(set, place, text_of_place(&set->model.job.outputs[i].place),
+                       are_distinct(&set->model.job, i), error);
     }
 }
 

@@ -29,7 +29,8 @@ static bool grow(struct set_names *names)
     if (names->count >= SET_NAMES_MAX)
         return true; /* it takes no more names */
     struct set_names larger = {.places = names->places ? 2 * names->places : 1024,
-                               .count = names->count};
+                               .count = names->count,
+                               .compared = names->compared};
     larger.hashes = calloc(larger.places, sizeof *larger.hashes);
     if (!larger.hashes)
         return false;
@@ -49,12 +50,13 @@ enum set_names_result set_names_add(struct set_names *names, char kind, const ch
     uint64_t value = hash(kind, name), *place = find(names, value);
     if (*place == value)
         return NAME_IS_KNOWN;
-    if (is_distinct && names->count >= SET_NAMES_MAX / 2)
+    if (is_distinct && names->count - names->compared >= SET_NAMES_MAX / 2)
         return NAME_IS_NEW;
-    if (names->count >= SET_NAMES_MAX)
+    if (!is_distinct && names->compared >= SET_NAMES_MAX)
         return NAME_LACKS_PLACE;
     *place = value;
     names->count++;
+    names->compared += !is_distinct;
     return NAME_IS_NEW;
 }
 

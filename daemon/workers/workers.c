@@ -242,7 +242,10 @@ static uint64_t follow_up(struct workers *workers, bool notify, struct worker_to
 {
     if (!notify && tools->to_close < 0)
         return now_ns;
+    bool wakes = tools->to_close >= 0 && take_over_waking(workers);
     pthread_mutex_unlock(&workers->lock);
+    if (wakes) /* one that paused may begin a task meanwhile */
+        pthread_cond_signal(&workers->wanted);
     if (notify)
         waker_wake(&workers->waker);
     worker_close_later(tools, -1);
@@ -375,7 +378,10 @@ static void measure_share(struct workers *workers)
         return;
     uint64_t cpu_ns = clock_thread_cpu_ns(), others_ns = others_cpu_ns(workers);
     double share = (double)(cpu_ns - workers->measured_cpu_ns) / (double)passed_ns;
-    double others = (double)(others_ns - workers->measured_others_ns) / (double)passed_ns;
+    /* It may be less than before if the thread of a device has ended. */
+    double others = others_ns > workers->measured_others_ns
+                        ? (double)(others_ns - workers->measured_others_ns) / (double)passed_ns
+                        : 0;
     double pausing = (share < 1 ? share : 1) * workers->pausing_most + others + 0.5;
     set_limit(workers, pausing < workers->count ? workers->count - (uint32_t)pausing : 1);
     workers->measured_ns = now_ns;
@@ -484,7 +490,6 @@ static bool prepare_tasks(struct list *tasks)
     list_each (node, tasks) {
         struct worker_task *task = container_of(node, struct worker_task, node);
         assert(task->priority < WORKERS_PRIORITIES);
-        task->worker = NULL;
         task->patient = task->yields = false;
         are_alike &= task->rank.at != 0 && task->priority == first->priority &&
                      task->rank.priority == first->rank.priority;

@@ -413,8 +413,10 @@ bool pool_take_beside(struct pool *pool, size_t bytes, size_t held, struct pool_
         piece = shelf_take(pool, &pool->shelves[class]);
     if (!piece) {
         pthread_mutex_lock(&pool->lock);
-        piece = fits && class < CLASSES ? pool_take_locked(pool, size) : NULL;
-        piece = fits && !piece ? pool_take_locked(pool, buffer_align(bytes)) : piece;
+        if (fits && class < CLASSES && pool_gap(pool, size))
+            piece = pool_take_locked(pool, size);
+        if (fits && !piece) /* in a gap of just this size, or in a new segment */
+            piece = pool_take_locked(pool, buffer_align(bytes));
         if (exhausted)
             *exhausted = !piece && (!fits || pool->used == held);
         pthread_mutex_unlock(&pool->lock);

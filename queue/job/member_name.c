@@ -173,10 +173,29 @@ const char *member_template_fault(const char *pattern, bool *names)
     return NULL;
 }
 
-bool member_has_index(const char *pattern)
+bool member_templates_part(const char *one, const char *other)
 {
-    for (const char *at = strchr(pattern, '%'); at && at[1]; at = strchr(at + 2, '%'))
-        if (at[1] == 'n')
-            return true;
-    return false;
+    while (*one == *other && *one != '%' && *one != '\0') {
+        one++;
+        other++;
+    }
+    return *one != *other && *one != '%' && *other != '%';
+}
+
+bool member_names_differ(const char *pattern)
+{
+    bool has_index = false;
+    char before = 0; /* 'n' or 'p': this came last, and then only digits */
+    for (const char *at = pattern; *at; at++) {
+        bool is_part = *at == '%' && (at[1] == 'n' || at[1] == 'p');
+        if (is_part && before != 0 && before != at[1])
+            return false;
+        has_index |= is_part && at[1] == 'n';
+        if (is_part)
+            before = at[1];
+        else if (*at < '0' || *at > '9')
+            before = 0;
+        at += *at == '%' && at[1] != '\0';
+    }
+    return has_index;
 }

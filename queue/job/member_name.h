@@ -48,5 +48,8 @@ enum status member_output(const struct job_place *template, const char *name, bo
 /* Returns the first `%` of a template that is not %p, %n or %%, or NULL. *names: whether the
  * template has %p or %n. */
 const char *member_template_fault(const char *pattern, bool *names);
-/* Whether a template has %n, so that its names differ. */
-bool member_has_index(const char *pattern);
+/* Whether a template gives different names to all images: it has %n, and characters that are no
+ * digits separate each %n from each %p. */
+bool member_names_differ(const char *pattern);
+/* Whether no name can come from both templates: they differ before the first % of either. */
+bool member_templates_part(const char *one, const char *other);

@@ -134,8 +134,9 @@ static void print_one(const struct image *image, const struct image *back, size_
 {
     static int number;
     printf("{\"pixels\":%.0f,\"bytes\":%zu,\"encode_s\":%.5f,\"decode_s\":%.5f,"
-           "\"psnr_y\":%.4f,\"ssim\":%.6f}\n", (double)image->width * image->height, bytes,
-           encode_s, decode_s, luma_psnr(image, back), luma_ssim(image, back));
+           "\"psnr_y\":%.4f,\"ssim\":%.6f}\n",
+           (double)image->width * image->height, bytes, encode_s, decode_s, luma_psnr(image, back),
+           luma_ssim(image, back));
     if (decoded_folder)
         save_pixels(back, number);
     number++;
@@ -171,12 +172,14 @@ int main(int argc, char **argv)
 {
     const char *name = "webp";
     unsigned quality = 0, effort = 99, lossless = 0, rounds = 3;
-    const struct argument options[] = {{"format", .text = &name}, {"quality", .number = &quality},
+    const struct argument options[] = {{"format", .text = &name},
+                                       {"quality", .number = &quality},
                                        {"effort", .number = &effort},
                                        {"lossless", .number = &lossless},
                                        {"rounds", .number = &rounds},
                                        {"each", .flag = &prints_each},
-                                       {"decoded", .text = &decoded_folder}, {.name = NULL}};
+                                       {"decoded", .text = &decoded_folder},
+                                       {.name = NULL}};
     int first = arguments_read(argc, argv, options);
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES); /* as in the daemon */
     mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);

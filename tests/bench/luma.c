@@ -6,8 +6,7 @@
 static double luma_at(const struct image *image, uint32_t x, uint32_t y)
 {
     const uint8_t *pixel = image->pixels + y * image->stride + (size_t)x * image->channels;
-    return image->channels == 1 ? pixel[0]
-                                : 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
+    return image->channels == 1 ? pixel[0] : 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
 }
 
 double luma_psnr(const struct image *a, const struct image *b)

@@ -129,6 +129,23 @@ TEST(a_folder_that_moves_is_forgotten_soon)
     assert_false(exists("away/3"));
 }
 
+TEST(a_folder_that_is_gone_is_looked_for)
+{
+    struct error error;
+    expect_output("a/1");
+    assert_int_equal(read_input("a/1", &error), STATUS_OK);
+    assert_int_equal(rename(path_of("a"), path_of("b")), 0);
+    assert_int_equal(mkdir(path_of("a"), 0755), 0);
+    assert_true(text_file_write(path_of("a/2"), "x", 1));
+    assert_int_equal(read_input("a/2", &error), STATUS_OK); /* it is not in the known folder */
+    expect_output("c/1");
+    assert_int_equal(unlink(path_of("c/1")), 0);
+    assert_int_equal(rmdir(path_of("c")), 0);
+    assert_int_equal(write_output("c/2", &error), STATUS_WRITE_FAILED);
+    expect_output("c/3");
+    assert_true(exists("c/3"));
+}
+
 #define THREADS 4
 #define ROUNDS  300
 

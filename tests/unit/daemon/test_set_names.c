@@ -39,14 +39,15 @@ TEST(test_the_bound)
     set_names_clear(&names);
 }
 
-/* Names with an index leave half of the table to others, with which they are still compared. */
+/* Names with an index leave all places to the others, with which the first are still compared. */
 TEST(test_distinct_names)
 {
     struct set_names names = {0};
     for (uint32_t i = 0; i < 2 * SET_NAMES_MAX; i++)
         assert_int_equal(add(&names, "n/%06u.png", i, true), NAME_IS_NEW);
-    for (uint32_t i = 0; i < SET_NAMES_MAX / 2; i++)
+    for (uint32_t i = 0; i < SET_NAMES_MAX; i++)
         assert_int_equal(add(&names, "p/%u.png", i, false), NAME_IS_NEW);
+    assert_int_equal(names.places, 2 * SET_NAMES_MAX);
     assert_int_equal(add(&names, "p/%u.png", 5, true), NAME_IS_KNOWN);
     assert_int_equal(add(&names, "n/%06u.png", 17, false), NAME_IS_KNOWN);
     assert_int_equal(add(&names, "p/x%u.png", 5, false), NAME_LACKS_PLACE);

@@ -272,13 +272,16 @@ TEST(test_templates)
     static const struct {
         const char *pattern;
         int fault; /* the position; -1: none */
-        bool names, has_index;
+        bool names, differ;
     } rows[] = {
-        {"a", -1, false, false},   {"%p", -1, true, false},          {"a%n", -1, true, true},
-        {"%%", -1, false, false},  {"%%p", -1, false, false},        {"%%n", -1, false, false},
-        {"%%%n", -1, true, true},  {"%p/n%%%n.png", -1, true, true}, {"%%%p", -1, true, false},
-        {"%", 0, false, false},    {"%p%", 2, true, false},          {"%P", 0, false, false},
-        {"a%%%", 3, false, false}, {"%06n", 0, false, false},        {"%n%%%d", 4, true, true},
+        {"a", -1, false, false},      {"%p", -1, true, false},          {"a%n", -1, true, true},
+        {"%%", -1, false, false},     {"%%p", -1, false, false},        {"%%n", -1, false, false},
+        {"%%%n", -1, true, true},     {"%p/n%%%n.png", -1, true, true}, {"%%%p", -1, true, false},
+        {"%", 0, false, false},       {"%p%", 2, true, false},          {"%P", 0, false, false},
+        {"a%%%", 3, false, false},    {"%06n", 0, false, false},        {"%n%%%d", 4, true, true},
+        {"%p%n", -1, true, false},    {"%n%p", -1, true, false},        {"%p12%n", -1, true, false},
+        {"%p-%n", -1, true, true},    {"%n/%p", -1, true, true},        {"%n7%n", -1, true, true},
+        {"%p-%n%p", -1, true, false}, {"%p%%%n", -1, true, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool names = !rows[i].names;
@@ -286,8 +289,19 @@ TEST(test_templates)
         assert_int_equal(fault ? fault - rows[i].pattern : -1, rows[i].fault);
         if (!fault)
             assert_int_equal(names, rows[i].names);
-        assert_int_equal(member_has_index(rows[i].pattern), rows[i].has_index);
+        assert_int_equal(member_names_differ(rows[i].pattern), rows[i].differ);
     }
+}
+
+TEST(test_templates_that_part)
+{
+    assert_true(member_templates_part("o0/%n.png", "o1/%n.png"));
+    assert_true(member_templates_part("a", "ab%n"));
+    assert_false(member_templates_part("b%n.jpg", "%p.png"));
+    assert_false(member_templates_part("a%n.jpg", "a%n.png"));
+    assert_false(member_templates_part("a", "a%n"));
+    assert_false(member_templates_part("a", "a"));
+    assert_false(member_templates_part("a%%b%n", "a%%c%n")); /* not looked at */
 }
 
 TEST_MAIN(.name = "member_name")

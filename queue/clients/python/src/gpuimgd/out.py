@@ -131,10 +131,11 @@ def webp(
         quality. The output fails if even quality 1 makes a larger file.
     lossless: True or False; default: False. true keeps every pixel, and quality is not used. An
         error together with max_bytes.
-    effort: 0 to 6; default: 2. Higher levels take longer and make smaller files. In WebP it is the
-        method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for
-        images without alpha or with an opaque one, and for a quality of at most 99. libaom encodes
-        all else, with the speed of avifenc that is 10 less this.
+    effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
+        WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
+        encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
+        libaom encodes all else, with the speed of avifenc that is 10 less this. Colours of an AVIF
+        that is not lossless have half the resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -173,10 +174,11 @@ def avif(
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times. The result names the
         quality. The output fails if even quality 1 makes a larger file.
-    effort: 0 to 6; default: 2. Higher levels take longer and make smaller files. In WebP it is the
-        method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for
-        images without alpha or with an opaque one, and for a quality of at most 99. libaom encodes
-        all else, with the speed of avifenc that is 10 less this.
+    effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
+        WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
+        encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
+        libaom encodes all else, with the speed of avifenc that is 10 less this. Colours of an AVIF
+        that is not lossless have half the resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -318,10 +320,11 @@ def image(
         output fails if even quality 1 makes a larger file.
     lossless: True or False. true keeps every pixel, and quality is not used. An error together with
         max_bytes.
-    effort: 0 to 6. Higher levels take longer and make smaller files. In WebP it is the method of
-        cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder, for images
-        without alpha or with an opaque one, and for a quality of at most 99. libaom encodes all
-        else, with the speed of avifenc that is 10 less this.
+    effort: 0 to 6. Higher levels take longer, and make smaller files of most images. In WebP it is
+        the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder,
+        for images without alpha or with an opaque one, and for a quality of at most 99. libaom
+        encodes all else, with the speed of avifenc that is 10 less this. Colours of an AVIF that is
+        not lossless have half the resolution (4:2:0).
     type: u8, f16, f32. The numbers, in little-endian order: unsigned bytes, or IEEE 754 floats of
         16 or 32 bits. Floats are 0 to 255, or what normalize makes of them.
     layout: hwc, chw. The axes in C order: hwc has the shape (height, width, channels), chw
