@@ -12,7 +12,8 @@ enum status codec_find_quality(struct codec_context *context, const struct image
                                const struct encode_request *request, uint8_t *buffer,
                                size_t capacity, int *quality, struct error *error)
 {
-    struct quality_search search = {.bytes_max = (uint64_t)request->encoder.max_bytes};
+    struct quality_search search = {.bytes_max = (uint64_t)request->encoder.max_bytes,
+                                    .more = request->format == &formats[FORMAT_avif]};
     struct codec_sink sink = {.buffer = buffer, .capacity = capacity, .flush = discard};
     struct encode_request trial = *request;
     assert(request->encoder.max_bytes > 0 && request->format->parameters & TAKES(quality));

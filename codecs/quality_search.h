@@ -23,6 +23,10 @@
 
 /* The most encodes of a search. The caller then encodes the image once more, to write the file. */
 #define QUALITY_TRIALS_MAX 5
+/* The same for codecs whose sizes differ much from the typical curve: AVIF. The typical curve is
+ * then only followed as far as the trials that are left suffice to halve what is left: the result
+ * is always the highest quality that fits, or near the limit. */
+#define QUALITY_TRIALS_MORE 8
 /* A file of at least this share of the limit ends the search: more bytes gain almost nothing. */
 #define QUALITY_NEAR_PERCENT 98
 
@@ -36,9 +40,10 @@ struct quality_trial {
     uint64_t bytes;
 };
 
-/* At first, all members but bytes_max are zero. */
+/* At first, all members but bytes_max and `more` are zero. */
 struct quality_search {
     uint64_t bytes_max;
+    bool more;                   /* up to QUALITY_TRIALS_MORE trials */
     int count;                   /* of trials so far */
     struct quality_trial fits;   /* the largest file so far that is not too large */
     struct quality_trial above;  /* the smallest file so far that is too large */
@@ -100,7 +105,7 @@ QUALITY_DEVICE int64_t quality_log(uint64_t number)
  * the curve is first made as steep as it is between them. */
 QUALITY_DEVICE int quality_extrapolate(const struct quality_search *search)
 {
-    const int quarters[QUALITY_TRIALS_MAX] = {4, 5, 8, 8, 8}; /* 4: just to the limit */
+    const int quarters[QUALITY_TRIALS_MORE] = {4, 5, 8, 8, 8, 8, 8, 8}; /* 4: just to the limit */
     int64_t size = quality_log(search->above.bytes), from = quality_typical(search->above.quality);
     int64_t rest = (size - quality_log(search->bytes_max)) * quarters[search->count - 1] / 4;
     if (search->before.quality > 0) {
@@ -121,10 +126,20 @@ QUALITY_DEVICE int quality_interpolate(const struct quality_search *search)
     int64_t low_size = quality_log(low->bytes), from = quality_typical(low->quality);
     int64_t rise = quality_log(high->bytes) - low_size, run = quality_typical(high->quality) - from;
     int64_t way = (quality_log(search->bytes_max) - low_size) * run / (rise > 0 ? rise : 1);
-    bool last = search->count == QUALITY_TRIALS_MAX - 1;
+    bool last = search->count == QUALITY_TRIALS_MAX - 1 && !search->more;
     if (last && low->bytes * 10 < search->bytes_max * 9)
         way = way * 9 / 10;
     return quality_of(from + way, low->quality + 1, high->quality - 1);
+}
+
+/* Moves a quality to where the trials that are left, this one included, still suffice to find the
+ * highest that fits: n trials for 2^n - 1 qualities. */
+QUALITY_DEVICE int quality_bound(const struct quality_search *search, int quality)
+{
+    int half = 1 << (QUALITY_TRIALS_MORE - search->count - 1);
+    if (quality > search->fits.quality + half)
+        quality = search->fits.quality + half;
+    return quality < search->above.quality - half ? search->above.quality - half : quality;
 }
 
 /* Adds the size of the file at a quality. The first trial must have the highest quality that is
@@ -149,11 +164,16 @@ QUALITY_DEVICE int quality_search_next(const struct quality_search *search)
 {
     const struct quality_trial *fits = &search->fits, *above = &search->above;
     if (above->quality == 0 || above->quality == fits->quality + 1 ||
-        search->count == QUALITY_TRIALS_MAX)
+        search->count == (search->more ? QUALITY_TRIALS_MORE : QUALITY_TRIALS_MAX))
         return 0;
     bool is_near = fits->bytes * 100 >= search->bytes_max * QUALITY_NEAR_PERCENT;
+    if (fits->quality > 0 && is_near)
+        return 0;
+    if (search->more)
+        return quality_bound(search, fits->quality > 0 ? quality_interpolate(search)
+                                                       : quality_extrapolate(search));
     if (fits->quality > 0)
-        return is_near ? 0 : quality_interpolate(search);
+        return quality_interpolate(search);
     if (search->count == QUALITY_TRIALS_MAX - 1)
         return QUALITY_LOWEST;
     return quality_extrapolate(search);

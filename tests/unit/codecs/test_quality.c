@@ -7,17 +7,19 @@
 
 enum { qualities = 100 };
 
+static bool more; /* quality_search.more */
+
 /* Returns the quality that the search finds, from `start` on, for files of these sizes. */
 static int search(const uint64_t sizes[qualities + 1], int start, uint64_t bytes_max, int *trials)
 {
-    struct quality_search search = {.bytes_max = bytes_max};
+    struct quality_search search = {.bytes_max = bytes_max, .more = more};
     uint64_t tried[2] = {0, 0};
     for (int quality = start; quality > 0; quality = quality_search_next(&search)) {
         assert_in_range(quality, 1, start);
         assert_false(tried[quality / 64] >> quality % 64 & 1);
         tried[quality / 64] |= 1ull << quality % 64;
         quality_search_add(&search, quality, sizes[quality]);
-        assert_true(search.count <= QUALITY_TRIALS_MAX);
+        assert_true(search.count <= (more ? QUALITY_TRIALS_MORE : QUALITY_TRIALS_MAX));
     }
     *trials = search.count;
     if (search.fits.quality > 0)
@@ -91,6 +93,33 @@ TEST(test_strange_curves)
             check_limits(sizes, start, &tally);
     }
     assert_true(tally.searches > 1000);
+}
+
+/* Sizes of noise as AVIF: hardly any bytes at the lowest qualities, and then many at once. */
+TEST(test_steep_curves)
+{
+    static const struct {
+        int quality;
+        double bytes;
+    } points[] = {{1, 408},     {4, 700},     {10, 5000},   {13, 42000},  {20, 80000},
+                  {41, 191304}, {60, 262000}, {85, 480000}, {95, 700000}, {100, 1200000}};
+    uint64_t sizes[qualities + 1] = {400};
+    struct tally tally = {.least = 1};
+    for (size_t p = 0; p + 1 < COUNT_OF(points); p++)
+        for (int q = points[p].quality; q <= points[p + 1].quality; q++) {
+            double part = (double)(q - points[p].quality) /
+                          (double)(points[p + 1].quality - points[p].quality);
+            sizes[q] = (uint64_t)(points[p].bytes + part * (points[p + 1].bytes - points[p].bytes));
+        }
+    more = true;
+    for (int start = 50; start <= qualities; start++)
+        check_limits(sizes, start, &tally);
+    more = false;
+    print_message("%d searches, %.2f trials each, at least %.3f of the best\n", tally.searches,
+                  (double)tally.trials / tally.searches, tally.least);
+    assert_true(tally.searches > 500);
+    assert_true(tally.least >= 0.98);
+    assert_int_equal(tally.near, tally.searches);
 }
 
 /* Where sizes do not always grow, the result may not be the best, but it fits. */

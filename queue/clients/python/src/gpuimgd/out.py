@@ -49,8 +49,8 @@ def jpeg(
         has this or max_bytes.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
-        file has almost this size. The image is encoded at most six times. The result names the
-        quality. The output fails if even quality 1 makes a larger file.
+        file has almost this size. The image is encoded at most six times, as AVIF at most nine
+        times. The result names the quality. The output fails if even quality 1 makes a larger file.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -127,8 +127,8 @@ def webp(
     quality: 1 to 100; default: 80.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
-        file has almost this size. The image is encoded at most six times. The result names the
-        quality. The output fails if even quality 1 makes a larger file.
+        file has almost this size. The image is encoded at most six times, as AVIF at most nine
+        times. The result names the quality. The output fails if even quality 1 makes a larger file.
     lossless: True or False; default: False. true keeps every pixel, and quality is not used. An
         error together with max_bytes.
     effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
@@ -172,8 +172,8 @@ def avif(
     quality: 1 to 100; default: 60.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
-        file has almost this size. The image is encoded at most six times. The result names the
-        quality. The output fails if even quality 1 makes a larger file.
+        file has almost this size. The image is encoded at most six times, as AVIF at most nine
+        times. The result names the quality. The output fails if even quality 1 makes a larger file.
     effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
         encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
@@ -316,8 +316,8 @@ def image(
         has such tables. The CPU encodes an output that is progressive, or has this or max_bytes.
     max_bytes: 0 to 2147483647. The largest size of the file in bytes; 0: any size. If the file
         would be larger, a search finds the highest lower quality that fits, or one whose file has
-        almost this size. The image is encoded at most six times. The result names the quality. The
-        output fails if even quality 1 makes a larger file.
+        almost this size. The image is encoded at most six times, as AVIF at most nine times. The
+        result names the quality. The output fails if even quality 1 makes a larger file.
     lossless: True or False. true keeps every pixel, and quality is not used. An error together with
         max_bytes.
     effort: 0 to 6. Higher levels take longer, and make smaller files of most images. In WebP it is
