@@ -4,7 +4,7 @@
 
 #include <emmintrin.h>
 
-/* Adapts eight entries, of which the symbol is at `symbol`. */
+/* Adapts eight entries of a CDF after a symbol; `symbol` is its index among them. */
 static inline __m128i adapt_eight(__m128i cdf, int symbol, __m128i rate)
 {
     const __m128i order = _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7);

@@ -79,7 +79,7 @@ TEST(test_suffixes)
                "{'0.inputs':['one.png','cat.jpg'],'0.output':'x/1/%%n.webp','1':null}");
 }
 
-/* The rows of an array are in the order of the names, whatever the order of the filesystem. */
+/* The rows of an array are in the order of the names, not in that of the filesystem. */
 TEST(test_folders_are_sorted)
 {
     ctl_expect(w, 0,

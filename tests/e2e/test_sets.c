@@ -246,7 +246,7 @@ TEST(test_python_reads)
     assert_int_equal(system(text_of("python3 -c '%s' %s", program, out_path("p.tar"))), 0);
 }
 
-/* Pushes a job with so many images, none of which is one, and 16 outputs for each. */
+/* Pushes a job for a tar of `count` broken images, with JOB_OUTPUTS_MAX outputs for each. */
 static void push_broken(size_t count, const char *template)
 {
     struct shard_member *members = calloc(count, sizeof *members);

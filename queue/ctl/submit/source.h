@@ -32,7 +32,7 @@ struct source_file {
 
 struct dirent;
 
-/* An open folder: its entries, of which `next` comes next. */
+/* An open folder. `next` is the index of the entry to read next. */
 struct source_folder {
     struct dirent **entries;
     int count, next;

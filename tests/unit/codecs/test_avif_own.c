@@ -240,7 +240,7 @@ TEST(test_pixels)
             }
 }
 
-/* The same bytes each time, whatever memory had before, and through any sink. */
+/* The file has the same bytes each time, with any contents of the memory before and any sink. */
 TEST(test_same_bytes)
 {
     struct image image = scene(301, 200, 3);
