@@ -103,10 +103,28 @@ static void check_width(size_t columns)
             assert_true(strcspn(at, "\033\r\n") < columns);
 }
 
+/* Plays a daemon that has done the newest jobs. */
+static void answer_newest(int count)
+{
+    double end = process_now() + patience(30);
+    while (redis_integer(w->client, "LLEN %s:jobs", w->ns) < PICTURES) {
+        assert_true(process_now() < end);
+        process_sleep(0.005);
+    }
+    for (int i = 0; i < count; i++) {
+        cJSON *job = cJSON_Parse(redis_text(w->client, "LPOP %s:jobs", w->ns));
+        assert_non_null(job);
+        fake_answer(job, "done", "'outputs':[{'path':'x/%d.png','bytes':9}]", i);
+        cJSON_Delete(job);
+    }
+}
+
 TEST(test_bar)
 {
     open_terminal(80, "ctl submit $at -r in/album -o x --wait");
     shows("[------------------------] 0/300 done"); /* no daemon runs yet */
+    answer_newest(50);
+    shows("[####--------------------] 50/300 done");
     start_ready(0);
     shows(" images/s");
     shows("failed ");                                /* the only line about a single job */
@@ -115,7 +133,6 @@ TEST(test_bar)
     shows("299 done in ");
     close_terminal(1);
     assert_null(strstr(terminal.text, "done   "));
-    assert_non_null(strstr(terminal.text, "[#"));
     assert_non_null(strstr(terminal.text, ", 1 failed"));
     check_width(80);
 }
