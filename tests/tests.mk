@@ -83,12 +83,13 @@ $(O)/tests/faults/faults: $(FAULTS) $(KIT) | $(SHIMS)
 	$(link_test)
 
 # ---- the CUDA engine without a device ------------------------------------------------------------
-# gpu/ compiled for CUDA, without kernels, against the stand-in runtime of the tests
-# (tests/cuda/cuda_runtime.h). The kernels of the codecs are compiled as C and run on the host
-# (tests/cuda/simt.c).
-STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(wildcard $(foreach c,jpeg png webp,gpu/$(c)/*.cu)) \
-                   $(basename $(sort $(filter gpu/%,$(SOURCES)) $(wildcard gpu/cuda/*.c))))
-STANDIN_LIB    = $(STANDIN) $(filter-out $(O)/gpu/%,$(LIBRARY))
+# The sources of gpu/ that depend on CUDA, compiled for it against the stand-in runtime of the tests
+# (tests/cuda/cuda_runtime.h), without the kernels of gpu/ops. The kernels of the codecs are compiled
+# as C and run on the host (tests/cuda/simt.c).
+STANDIN_AGAIN := $(basename $(wildcard gpu/cuda/*.c) gpu/engine/engine.c $(shell grep -l '^pass_cuda' gpu/ops/*.c))
+STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(STANDIN_AGAIN) \
+                   $(wildcard $(foreach c,jpeg png webp,gpu/$(c)/*.cu)))
+STANDIN_LIB    = $(STANDIN) $(filter-out %.cu.o $(STANDIN_AGAIN:%=$(O)/%.o),$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
 STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))
 STANDIN_UNIT   = $(O)/tests/cuda/test_engine $(O)/tests/cuda/test_share

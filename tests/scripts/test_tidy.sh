@@ -103,6 +103,8 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu/avif | grep ': gpu/' | grep -vE ': gpu/(simt|avif)/'
     includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|png|webp|avif|cuda)/'
 } | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png, webp, avif <- cuda"
+grep -ln GPUIMGD_CUDA gpu/*/*.[ch] | grep -vE '^gpu/(engine/engine\.c|plan/pass\.h)$' |
+    check "no other sources are compiled in another way for CUDA (STANDIN_AGAIN in tests/tests.mk)"
 includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
     check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.
