@@ -264,10 +264,12 @@ $(O)/queue/scripts.inc: $(SCRIPTS) $(wildcard queue/scripts/parts/*.lua) queue/s
 	queue/scripts/embed.sh $(SCRIPTS) > $@
 $(O)/queue/redis/script.o: | $(O)/queue/scripts.inc
 
-# The shell completion, with the names of formats and operations.
+# The shell completion, with the names of formats that are written, and of operations.
+written_formats = $$(tr '\n' ' ' < conf/formats.def | sed 's/FORMAT(/\n&/g' | \
+                    sed -n '/\.becomes/!s/^FORMAT(\([a-z0-9]*\), \.noun = .*/\1/p' | xargs)
 $(O)/queue/ctl/gpuimgctl.bash: queue/ctl/gpuimgctl.bash conf/formats.def queue/ctl/operations.inc
 	@mkdir -p $(@D)
-	sed "s/@formats@/$$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def | xargs)/; \
+	sed "s/@formats@/$(written_formats)/; \
 	  s/@operations@/$$(sed -n 's/^X(\([a-z0-9_]*\),.*/\1/p' queue/ctl/operations.inc | xargs)/" $< > $@
 
 # The pages of the HTTP server as C strings, each with its Content-Security-Policy.

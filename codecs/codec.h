@@ -120,7 +120,8 @@ void codec_context_destroy(struct codec_context *context); /* takes NULL */
 const struct format *codec_sniff(const uint8_t *bytes, size_t length);
 
 /* Returns why this program cannot read (writes: cannot write) files of the format, as the end of a
- * sentence: usually, a library was missing when it was built. NULL: it can. Any thread. */
+ * sentence: usually, a library was missing when it was built. NULL: it can. The format must be one
+ * that is written, to be asked about writing. Any thread. */
 const char *codec_refusal(const struct format *format, bool writes);
 
 /* Finds the format and reads the header, with orientation and metadata. Checks sides and pixels

@@ -40,17 +40,22 @@ static const struct format *find(const char *suffix, int (*compare)(const char *
     return NULL;
 }
 
+static const struct format *if_written(const struct format *format)
+{
+    return format && !format->becomes ? format : NULL;
+}
+
 const struct format *format_by_name(const char *name)
 {
     for (int i = 0; i < FORMAT_COUNT; i++)
         if (strcmp(formats[i].name, name) == 0)
-            return &formats[i];
-    return find(name, strcmp);
+            return if_written(&formats[i]);
+    return if_written(find(name, strcmp));
 }
 
 const struct format *format_by_suffix(const char *suffix)
 {
-    return find(suffix, strcasecmp);
+    return if_written(find(suffix, strcasecmp));
 }
 
 static const char *dot_of(const char *path)
@@ -63,6 +68,30 @@ const struct format *format_of_path(const char *path)
 {
     const char *dot = dot_of(path);
     return dot ? format_by_suffix(dot + 1) : NULL;
+}
+
+bool format_reads_suffix(const char *suffix)
+{
+    const struct format *format = find(suffix, strcasecmp);
+    return format && format->reads;
+}
+
+bool format_reads_path(const char *path)
+{
+    const char *dot = dot_of(path);
+    return dot && format_reads_suffix(dot + 1);
+}
+
+const struct format *format_of_output(const struct format *input, bool alpha)
+{
+    const struct format *format = input->becomes ? format_by_name(input->becomes) : input;
+    return alpha && input->becomes && !format->alpha ? &formats[FORMAT_png] : format;
+}
+
+const char *format_output_suffix(const char *suffix)
+{
+    const struct format *format = find(suffix, strcasecmp);
+    return format && format->becomes ? format_of_output(format, false)->suffixes[0] : suffix;
 }
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
@@ -91,20 +120,15 @@ const char *format_wrong_suffix(const char *path, bool of_url, const char **near
     for (; dot[1 + length]; length++)
         suffix[length] = (char)tolower((unsigned char)dot[1 + length]);
     suffix[length] = '\0';
-    if (is_listed(suffix, foreign))
+    if (is_listed(suffix, foreign) || format_reads_suffix(suffix))
         return dot;
     if (length < 3 || suffix[strspn(suffix, LETTERS)] || is_listed(suffix, copies))
         return NULL;
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++)
-        for (const char *const *word = format->suffixes; *word; word++)
+        for (const char *const *word = format->suffixes; *word && !format->becomes; word++)
             words[count++] = *word;
     *near = text_nearest(suffix, words, count);
     return *near || (length <= 4 && !of_url) ? dot : NULL;
-}
-
-bool format_is_read(const struct format *format)
-{
-    return format && format->reads;
 }
 
 const char *format_title(const struct format *format)
@@ -145,7 +169,7 @@ const char *format_list(enum format_field field, unsigned taking, const char *it
         const char *noun = field == FORMAT_TITLES ? format_title(format) : format->noun;
         const char *const one[] = {field == FORMAT_NAMES ? format->name : noun, NULL};
         if (taking == FORMATS_READ ? format->reads != NULL
-                                   : (format->parameters & taking) == taking)
+                                   : !format->becomes && (format->parameters & taking) == taking)
             for (const char *const *word = field == FORMAT_SUFFIXES ? format->suffixes : one; *word;
                  word++)
                 words[count++] = *word;

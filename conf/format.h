@@ -81,6 +81,8 @@ struct format {
     struct encoder_settings defaults; /* of this format; 0: that of encoder_defaults */
     const char *reads; /* the variants that the decoder reads, for gpuimgd-job(5); NULL: the format
                           is only written */
+    const char *becomes; /* the format of an output that names none; the format itself is only
+                            read. NULL: the format is written */
 };
 
 enum parameter_kind { PARAMETER_IS_INTEGER, PARAMETER_IS_BOOL, PARAMETER_IS_WORD };
@@ -97,11 +99,12 @@ extern const struct format formats[FORMAT_COUNT];
 extern const struct parameter_row encoder_parameters[PARAMETER_COUNT];
 extern const struct encoder_settings encoder_defaults;
 
-/* The format with this name ("jpeg") or suffix ("jpg"); NULL if there is none. */
+/* The format that is written with this name ("jpeg") or suffix ("jpg"); NULL if there is none. */
 const struct format *format_by_name(const char *name);
-/* The format of a suffix without its dot, in upper or lower case; NULL if there is none. */
+/* The format that is written with a suffix without its dot, in upper or lower case; NULL if there
+ * is none. */
 const struct format *format_by_suffix(const char *suffix);
-/* The format of a path's suffix; NULL if there is none. */
+/* The format that is written with a path's suffix; NULL if there is none. */
 const struct format *format_of_path(const char *path);
 /* The suffix of a path, with its dot, if it is one of an image format that gpuimgd does not write
  * (".gif"), almost a known suffix (".pgn"), or of 3 or 4 letters (".xyz"); otherwise NULL. Usual
@@ -110,8 +113,15 @@ const struct format *format_of_path(const char *path);
  * alone do not count. *near: the suffix that may be meant, without a dot, or NULL. */
 const char *format_wrong_suffix(const char *path, bool of_url, const char **near);
 
-/* Whether it is a format that is read. Takes NULL. */
-bool format_is_read(const struct format *format);
+/* Whether files of a suffix without its dot, or of a path's suffix, are read. */
+bool format_reads_suffix(const char *suffix);
+bool format_reads_path(const char *path);
+/* The format of an output that names none: the input's format. If that is only read, its `becomes`,
+ * or PNG if the image has alpha and that format has none. */
+const struct format *format_of_output(const struct format *input, bool alpha);
+/* The suffix of an output that names no format, for an input with this suffix (without a dot): the
+ * same, or that of `becomes`, because the name of an output cannot depend on alpha. */
+const char *format_output_suffix(const char *suffix);
 const char *format_title(const struct format *format); /* the noun without its article */
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
 /* Writes a value as a job gives it, without quotes ("85", "true", "420"), and returns `text`. */
@@ -132,7 +142,8 @@ enum format_field {
 };
 #define FORMAT_LIST_BYTES 256
 
-/* For format_list, instead of parameters: the formats that are read. */
+/* For format_list, instead of parameters: the formats that are read. All else that it lists are
+ * formats that are written. */
 #define FORMATS_READ (1u << 31)
 
 /* Writes and returns a list like "jpg, jpeg or png" of the formats whose encoder has all parameters

@@ -564,7 +564,8 @@ static enum exit_status open_parts(struct daemon *daemon)
 static void say_formats(void)
 {
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
-        const char *reads = codec_refusal(format, false), *writes = codec_refusal(format, true);
+        const char *reads = codec_refusal(format, false);
+        const char *writes = format->becomes ? NULL : codec_refusal(format, true);
         if (format->reads && (reads || writes))
             log_info("no %s %s: %s", format_title(format), reads ? "files" : "outputs",
                      reads ? reads : writes);

@@ -127,7 +127,8 @@ static void print_version(void)
 {
     puts("gpuimgd " GPUIMGD_VERSION);
     for (const struct format *format = formats; format < formats + FORMAT_COUNT; format++) {
-        const char *reads = codec_refusal(format, false), *writes = codec_refusal(format, true);
+        const char *reads = codec_refusal(format, false);
+        const char *writes = format->becomes ? NULL : codec_refusal(format, true);
         if (format->reads && (reads || writes))
             printf("no %s %s: %s\n", format_title(format), reads ? "files" : "outputs",
                    reads ? reads : writes);

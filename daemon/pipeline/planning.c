@@ -253,8 +253,8 @@ void planning_check_image(struct job_run *run)
 
 /* ---- with the input's header ---------------------------------------------------------------- */
 
-/* The requested format, or else the format of the path's suffix, or else the input's. NULL if the
- * output has only values, or an unknown format. */
+/* The requested format, or else the format of the path's suffix, or else what the input's format
+ * gives. NULL if the output has only values, or an unknown format. */
 static const struct format *output_format(const struct job_output *output,
                                           const struct image_info *info)
 {
@@ -265,7 +265,7 @@ static const struct format *output_format(const struct job_output *output,
         return format_by_name(output->format);
     const char *name = name_with_suffix(output, url);
     const struct format *format = name ? format_of_path(name) : NULL;
-    return format ? format : info->format;
+    return format ? format : format_of_output(info->format, info->channels == 4);
 }
 
 unsigned planning_metadata(const struct job_run *run)

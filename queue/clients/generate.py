@@ -45,7 +45,7 @@ class Declarations:
         self.all = json.loads(subprocess.run([str(tool)], check=True, stdout=subprocess.PIPE).stdout)
         self.limits = self.all["limits"]
         self.operations = self.all["operations"]
-        self.formats = self.all["formats"]
+        self.formats = [f for f in self.all["formats"] if f["written"]]
         self.encoder = {row["name"]: row for row in self.all["encoder_parameters"]}
         self.codes = self.all["codes"]
 
@@ -126,7 +126,7 @@ def output_keys(d):
     words = d.all["metadata"]
     return {
         "format": ({"enum": [name for f in d.formats for name in format_names(f)]}, None,
-                   "By default that of the suffix of the path or URL, or else that of the input."),
+                   "By default that of the suffix of the path or URL, or else that of the input, if it is written."),
         "normalize": ({"$ref": "#/$defs/normalize"}, "Optional[Normalize]",
                       "Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32."),
         "metadata": ({"anyOf": [{"const": "none"}, {"type": "array", "items": {"enum": words}}]},
@@ -538,7 +538,7 @@ def result_schema(d):
               "attention": {"type": "array", "minItems": 4, "maxItems": 4, "items": {"type": "integer"}}}
     giving = {o["name"] for o in d.operations if o["values"]} - {"resize"}
     check_keys("values", values, giving | {"attention"})
-    image = {**texts(["path", "key", "url"]), "format": {"enum": [f["name"] for f in d.formats]},
+    image = {**texts(["path", "key", "url"]), "format": {"enum": [f["name"] for f in d.all["formats"]]},
              **numbers(["width", "height", "bytes"], 1)}
     error = {"$ref": "#/$defs/error"}
     archive = {"enum": [*image["format"]["enum"], "tar", "zip"]}

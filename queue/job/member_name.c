@@ -50,7 +50,7 @@ static bool matches(const char *name, const char *pattern)
 bool member_matches(const char *name, const char *const *patterns, size_t count)
 {
     if (count == 0)
-        return format_is_read(format_of_path(name));
+        return format_reads_path(name);
     for (size_t i = 0; i < count; i++)
         if (matches(name, patterns[i]))
             return true;

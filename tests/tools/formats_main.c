@@ -11,7 +11,13 @@ static void print_format(const struct format *format)
     printf(".It Li %s\n%s, with the suffix", format->name, format->mime);
     for (const char *const *suffix = format->suffixes; *suffix; suffix++)
         printf("%s .%s", suffix == format->suffixes ? "" : " or", *suffix);
-    printf(";\n%s; holds %sRGB%s.\n",
+    puts(";");
+    if (format->becomes) {
+        printf("only read: %s.\nAn output that names no format is %s.\n", format->reads,
+               format_by_name(format->becomes)->noun);
+        return;
+    }
+    printf("%s; holds %sRGB%s.\n",
            format->tensor                         ? "a tensor"
            : format->lossless                     ? "lossless"
            : format->parameters & TAKES(lossless) ? "lossy or lossless"

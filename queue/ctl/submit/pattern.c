@@ -52,7 +52,7 @@ static bool expand(const char *pattern, const struct job_image *image, const cha
 {
     const char *slash = strrchr(image->file.name, '/');
     const char *name = slash ? slash + 1 : image->file.name;
-    const char *suffix = source_suffix(name), *ending = suffix;
+    const char *suffix = source_suffix(name), *ending = format_output_suffix(suffix);
     size_t stem = strlen(name) - strlen(suffix) - (*suffix ? 1 : 0);
     char digits[24];
     bool ok = true, is_url = source_is_url(pattern);

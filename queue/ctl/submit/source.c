@@ -94,7 +94,7 @@ static bool is_wanted(const struct source *source, const char *name)
     const char *suffix = source_suffix(name);
     return source->options.archives
                ? strcasecmp(suffix, "tar") == 0 || strcasecmp(suffix, "zip") == 0
-               : format_is_read(format_by_suffix(suffix));
+               : format_reads_suffix(suffix);
 }
 
 /* Takes one entry of the innermost open folder. SOURCE_END: it is not an image; call again. */

@@ -25,9 +25,42 @@ TEST(test_names)
 
 TEST(test_formats_that_are_read)
 {
-    for (int i = 0; i < FORMAT_COUNT; i++)
-        assert_int_equal(format_is_read(&formats[i]), !formats[i].tensor);
-    assert_false(format_is_read(NULL));
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        assert_int_equal(format_reads_suffix(formats[i].suffixes[0]), !formats[i].tensor);
+        assert_true(formats[i].reads || !formats[i].becomes);
+    }
+    assert_true(format_reads_path("a.b/c.JPG"));
+    assert_false(format_reads_path("a.jpg/c"));
+    assert_false(format_reads_suffix(""));
+}
+
+/* A format that is only read is none for an output, and an output that names none has another. */
+TEST(test_formats_that_are_only_read)
+{
+    char list[FORMAT_LIST_BYTES], word[32];
+    const char *near;
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        const struct format *format = &formats[i], *other = format_of_output(format, false);
+        const char *suffix = format->suffixes[0];
+        assert_ptr_equal(format_by_name(other->name), other);
+        assert_true(format_of_output(format, true)->alpha || !format->becomes);
+        if (!format->becomes) {
+            assert_ptr_equal(other, format);
+            assert_ptr_equal(format_of_output(format, true), format);
+            assert_string_equal(format_output_suffix(suffix), suffix);
+            continue;
+        }
+        assert_string_equal(format_output_suffix(suffix), other->suffixes[0]);
+        assert_null(format_by_name(format->name));
+        assert_null(format_by_suffix(suffix));
+        snprintf(word, sizeof word, "a.%s", suffix);
+        assert_string_equal(format_wrong_suffix(word, false, &near), word + 1);
+        snprintf(word, sizeof word, "<%s>", format->name);
+        assert_null(strstr(format_list(FORMAT_NAMES, 0, "<%s>", "", list), word));
+        assert_non_null(strstr(format_list(FORMAT_NAMES, FORMATS_READ, "<%s>", "", list), word));
+    }
+    assert_string_equal(format_output_suffix("JPG"), "JPG");
+    assert_string_equal(format_output_suffix("xyz"), "xyz");
 }
 
 TEST(test_suffixes)

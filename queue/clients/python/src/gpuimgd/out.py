@@ -331,7 +331,8 @@ def image(
         (channels, height, width). A gray image has one channel.
     channels: image, gray, rgb. image keeps 1, 3 or 4 channels; gray makes one, as the operation
         grayscale ; rgb makes three: gray is repeated, and alpha is flattened over background.
-    format: By default that of the suffix of the path or URL, or else that of the input.
+    format: By default that of the suffix of the path or URL, or else that of the input, if it is
+        written.
     normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
