@@ -87,13 +87,15 @@ ifeq ($(HAVE_CUDA)$(NVCC),yes)
 endif
 
 # Optional libraries: NAME=yes|no|auto. $(call optional,NAME,its title,its name and version for
-# pkg-config,what is missing,what the daemon lacks without it)
+# pkg-config,what is missing,what the daemon lacks without it,_CODEC if only gpuimgd-codec is linked
+# with it)
+LIBS_CODEC =
 define optional
   $(1) ?= auto
   HAVE_$(1) := $$(if $$(filter auto,$$($(1))),$$(or $$(call has_library,$(3)),no),$$($(1)))
   OPTIONAL += $(1)
   ifeq ($$(HAVE_$(1)),yes)
-    LIBS_OPTIONAL += $(firstword $(3))
+    LIBS$(6) += $(firstword $(3))
   else
     SAY_MISSING += echo "$(2): no ($$(if $$(filter auto,$$($(1))),no $(4) found,$(1)=$$($(1)))): $(5)";
   endif
@@ -102,14 +104,14 @@ $(eval $(call optional,HTTP,HTTP,libmicrohttpd,libmicrohttpd,metrics_listen will
 $(eval $(call optional,CURL,CURL,libcurl >= 7.88,libcurl of 7.88 or later,url_prefixes will be refused))
 $(eval $(call optional,LCMS,LCMS,lcms2,lcms2,to_srgb will refuse profiles with tables))
 $(eval $(call optional,WEBP,WebP,libwebp,libwebp,jobs with WebP files will fail))
-$(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail))
+$(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail,_CODEC))
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
 $(eval $(call optional,TLS,TLS,openssl,OpenSSL,rediss:// will be refused))
-# Only gpuimgd-codec is linked with libavif, and tests that compare with it.
-LIBS += $(filter-out libavif,$(LIBS_OPTIONAL))
-ifeq ($(HAVE_AVIF),yes)
-  AVIF_CFLAGS := $(shell $(PKG_CONFIG) --cflags libavif)
-  AVIF_LIBS   := $(shell $(PKG_CONFIG) --libs libavif)
+# Only gpuimgd-codec is linked with LIBS_CODEC, and tests that compare with these libraries. It is
+# built if there is at least one.
+ifneq ($(LIBS_CODEC),)
+  CODEC_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(LIBS_CODEC))
+  CODEC_LIBS   := $(shell $(PKG_CONFIG) --libs $(LIBS_CODEC))
 endif
 
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
@@ -127,7 +129,8 @@ CFLAGS_LIBS = $(call once,CFLAGS_LIBS,$(shell $(PKG_CONFIG) --cflags $(LIBS)))
 LDLIBS_LIBS = $(call once,LDLIBS_LIBS,$(shell $(PKG_CONFIG) --libs $(LIBS)))
 LDLIBS_CMOCKA = $(call once,LDLIBS_CMOCKA,$(shell $(PKG_CONFIG) --libs cmocka))
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
-               $(foreach name,CUDA $(OPTIONAL),$(if $(call have,$(name)),-DGPUIMGD_$(name))) $(CPPFLAGS)
+               $(foreach name,CUDA $(OPTIONAL),$(if $(call have,$(name)),-DGPUIMGD_$(name))) \
+               $(if $(LIBS_CODEC),-DGPUIMGD_CODEC) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(CFLAGS_LIBS) -pthread
@@ -173,8 +176,8 @@ INSTALLED = $(O)/$(if $(call have,CUDA),$(if $(CUDA_ARCHS),,all-gpus/))gpuimgd
 KERNELS  = $(if $(call have,CUDA),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
-# The process that runs libavif.
-CODEC    = $(if $(call have,AVIF),$(O)/gpuimgd-codec)
+# The process that runs the libraries of LIBS_CODEC.
+CODEC    = $(if $(LIBS_CODEC),$(O)/gpuimgd-codec)
 CONFINED = $(patsubst %.c,$(O)/%.o,$(wildcard codecs/confined/*.c))
 # The command-line client consists of conf/, queue/ and its own folder.
 CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
@@ -222,8 +225,8 @@ $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-g
 	$(if $(CODEC),@ln -sfn ../gpuimgd-codec $(@D)/gpuimgd-codec)
 
 $(O)/gpuimgd-codec: $(CONFINED)
-	$(call link,$(LDFLAGS_ALL) $(AVIF_LIBS) -pthread)
-$(O)/codecs/confined/%.o: private CFLAGS_ALL += $(AVIF_CFLAGS)
+	$(call link,$(LDFLAGS_ALL) $(CODEC_LIBS) -pthread)
+$(O)/codecs/confined/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 $(O)/codecs/process/spawn.o: private CPPFLAGS_ALL += -DGPUIMGD_LIBEXECDIR='"$(libexecdir)/gpuimgd"'
 
 $(O)/gpuimgctl: $(CTL)

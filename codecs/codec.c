@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "codecs/pixel.h"
+#include "codecs/process/process.h"
 
 static const struct codec *const codecs[FORMAT_COUNT] = {
 #define FORMAT(name, ...) &codec_##name,
@@ -13,6 +14,7 @@ static const struct codec *const codecs[FORMAT_COUNT] = {
 
 struct codec_context {
     void *state[FORMAT_COUNT];
+    struct codec_process process; /* of all formats with a library */
     struct codec_pixel pixel;
 };
 
@@ -22,7 +24,8 @@ struct codec_context *codec_context_create(void)
     if (context == NULL) /* uncovered: memory (tests/coverage/reasons.txt) */
         return NULL;
     for (int i = 0; i < FORMAT_COUNT; i++) {
-        context->state[i] = calloc(1, codecs[i]->state_bytes);
+        size_t bytes = codecs[i]->state_bytes;
+        context->state[i] = calloc(1, bytes > 0 ? bytes : 1);
         if (context->state[i] == NULL) { /* uncovered: memory */
             codec_context_destroy(context);
             return NULL;
@@ -35,11 +38,9 @@ void codec_context_destroy(struct codec_context *context)
 {
     if (context == NULL)
         return;
-    for (int i = 0; i < FORMAT_COUNT; i++) {
-        if (context->state[i] != NULL && codecs[i]->close != NULL)
-            codecs[i]->close(context->state[i]);
+    for (int i = 0; i < FORMAT_COUNT; i++)
         free(context->state[i]);
-    }
+    codec_process_close(&context->process);
     free(context);
 }
 
@@ -55,7 +56,7 @@ static const struct codec *codec_of(const struct format *format)
 
 static void *state_of(struct codec_context *context, const struct format *format)
 {
-    return context->state[format - formats];
+    return format->library ? &context->process : context->state[format - formats];
 }
 
 const struct format *codec_sniff(const uint8_t *bytes, size_t length)
@@ -89,7 +90,7 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
                         const struct codec_limits *limits, struct image_info *info,
                         struct error *error)
 {
-    *info = (struct image_info){.orientation = 1};
+    *info = (struct image_info){.orientation = 1, .frames = 1};
     const struct format *format = codec_sniff(bytes, length);
     if (format == NULL)
         return refuse_foreign(bytes, length, error);

@@ -15,7 +15,7 @@
 struct jpeg_frame;    /* codecs/jpeg/frame.h */
 struct codec_context; /* state of the codecs of a worker, used again for each job */
 
-/* Tells a codec whether somebody still waits for its result. While an AVIF is decoded or encoded,
+/* Tells a codec whether somebody still waits for its result. While a codec process works,
  * the worker calls is_gone about every 50 ms. true: the job was cancelled. */
 struct codec_caller {
     bool (*is_gone)(const struct codec_caller *caller);
@@ -33,6 +33,7 @@ struct codec_limits {
                                 copies, besides the ICC profile */
     bool keeps_orientation;  /* outputs are not made upright, so they need an orientation in EXIF: a
                                 probe adds it to the EXIF that it copies, if it is missing there */
+    uint32_t page;           /* of a file with several images: the one to read, 0 the first */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
     const struct codec_caller *caller; /* optional */
@@ -50,6 +51,7 @@ struct image_density {
 struct image_info {
     const struct format *format;
     uint32_t width, height;  /* as stored, before EXIF orientation */
+    uint32_t frames;         /* images in the file that limits.page can name: 1 of most formats */
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */

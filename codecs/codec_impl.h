@@ -3,7 +3,8 @@
  *
  * A new format is a row in conf/formats.def and a file in this folder that defines codec_NAME. The
  * functions of a codec have the arguments of their counterparts in codec.h, but a state instead of
- * the context: a block of state_bytes per worker and format, zero at first.
+ * the context: a block of state_bytes per worker and format, zero at first; or, if the format has a
+ * `.library`, the worker's struct codec_process, which all such formats share.
  *
  * Objects of libraries live only for one call. libjpeg would otherwise keep quantisation and
  * Huffman tables for the next image, and a file without tables would be decoded with those of
@@ -42,7 +43,7 @@ typedef bool codec_frame_fn(void *state, const uint8_t *bytes, size_t length,
                             const struct codec_limits *limits, struct jpeg_frame *frame);
 
 struct codec {
-    size_t state_bytes;
+    size_t state_bytes; /* 0: the codec needs no state */
     /* Returns true if the file has this format, by its first bytes and, in a RIFF container, by its
      * first chunks. */
     bool (*sniff)(const uint8_t *bytes, size_t length);
@@ -61,8 +62,7 @@ struct codec {
     /* The longest time between two checks of the deadline, in ns per pixel, as measured for noise,
      * gradients and periodic images. NULL if it is only some milliseconds per image. */
     uint64_t (*encoder_blind_ns)(uint32_t channels, const struct encoder_settings *settings);
-    size_t metadata_copies;     /* copies of the metadata that the encoder has in memory at once */
-    void (*close)(void *state); /* frees what the state points to; NULL if it needs no close */
+    size_t metadata_copies; /* copies of the metadata that the encoder has in memory at once */
 };
 
 #define FORMAT(name, ...) extern const struct codec codec_##name;

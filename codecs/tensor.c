@@ -28,10 +28,8 @@ static size_t encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
     return (size_t)width * height * channels * tensor_number_bytes(settings->type);
 }
 
-const struct codec codec_npy = {
-    .sniff = sniff, .state_bytes = 1, .refusal = refusal, .encoded_bytes = encoded_bytes};
-const struct codec codec_raw = {
-    .sniff = sniff, .state_bytes = 1, .refusal = refusal, .encoded_bytes = encoded_bytes};
+const struct codec codec_npy = {.sniff = sniff, .refusal = refusal, .encoded_bytes = encoded_bytes};
+const struct codec codec_raw = {.sniff = sniff, .refusal = refusal, .encoded_bytes = encoded_bytes};
 
 size_t tensor_header_bytes(const struct format *format)
 {

@@ -81,6 +81,8 @@ struct format {
     struct encoder_settings defaults; /* of this format; 0: that of encoder_defaults */
     const char *reads; /* the variants that the decoder reads, for gpuimgd-job(5); NULL: the format
                           is only written */
+    const char *library; /* decodes it in a codec process (codecs/process/), and may encode it;
+                            NULL: the daemon itself decodes it */
     const char *becomes; /* the format of an output that names none; the format itself is only
                             read. NULL: the format is written */
 };

@@ -81,17 +81,18 @@
 #define JPEG_SCANS_DEFAULT 100
 /* A 64 MiB file of full segments has 1,000. */
 #define JPEG_SEGMENTS_MAX 4096
-/* Bytes of a file that libavif may read for the header: the boxes with the profile, then the
- * profile again, EXIF and XMP. The second limit is for profile, EXIF and XMP together. */
-#define AVIF_KEPT_BYTES_MAX     (10 * MIB)
-#define AVIF_METADATA_BYTES_MAX (5 * MIB)
+/* Bytes of a file that a library in a codec process may read for the header: in an AVIF, the boxes
+ * with the profile, then the profile again, EXIF and XMP. The second limit is for profile, EXIF and
+ * XMP together. */
+#define CODEC_KEPT_BYTES_MAX     (10 * MIB)
+#define CODEC_METADATA_BYTES_MAX (5 * MIB)
 /* Frames of one image. All are decoded to show the last one. AV1 has at most 32 layers, and a shown
  * frame may refer to 8 hidden ones. */
 #define AVIF_FRAMES_MAX 64
 /* The memory of a codec process (codecs/process/process.h). While it reads a header: two copies of
  * the metadata, and tables of 4 MiB for items, properties, tracks and samples. 256 AV1 streams need
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
-#define CODEC_PROBE_BYTES (2 * AVIF_METADATA_BYTES_MAX + 4 * MIB)
+#define CODEC_PROBE_BYTES (2 * CODEC_METADATA_BYTES_MAX + 4 * MIB)
 /* From one task to the next, a codec process keeps this much free memory at the end of its heap,
  * and of the memory that it shares with the daemon: enough for images of some megapixels. */
 #define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
@@ -340,8 +341,8 @@
     (CODEC_LIBRARIES_BYTES + CODEC_REGION_KEPT_BYTES + CODEC_HEAP_IDLE_BYTES)
 /* Heap of a codec process without a task: at most the memory that reading a header needs. */
 #define CODEC_HEAP_IDLE_BYTES                                                                      \
-    (CODEC_HEAP_KEPT_BYTES + CODEC_PROBE_BYTES + AVIF_KEPT_BYTES_MAX + AVIF_METADATA_BYTES_MAX)
-#ifdef GPUIMGD_AVIF
+    (CODEC_HEAP_KEPT_BYTES + CODEC_PROBE_BYTES + CODEC_KEPT_BYTES_MAX + CODEC_METADATA_BYTES_MAX)
+#ifdef GPUIMGD_CODEC
 #define WORKER_BYTES (HEAP_WORKER_BYTES + HEAP_SET_BYTES + CODEC_PROCESS_BYTES)
 #else
 #define WORKER_BYTES (HEAP_WORKER_BYTES + HEAP_SET_BYTES)
@@ -398,7 +399,7 @@ static_assert(2 * HEAP_SHARD_BYTES >= 2 * JOB_BYTES_MAX * (JOB_TEXTS_BYTES / JOB
                                           2 * 2 * CALL_SMALL_BYTES + 2 * MIB,
               "the memory of two shards must hold the replies and calls that the base does not");
 static_assert(HEAP_WORKER_BYTES >=
-                      AVIF_METADATA_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
+                      CODEC_METADATA_BYTES_MAX + 2 * ICC_BYTES_MAX + SINK_BYTES + 8 * MIB &&
                   HEAP_WORKER_BYTES >= 3ull * PNG_CHUNK_BYTES_MAX + SINK_BYTES &&
                   HEAP_WORKER_BYTES >= 2 * ICC_BYTES_MAX + COLOUR_BUILD_BYTES_MAX + SINK_BYTES,
               "a worker's memory must hold what a header can bring");

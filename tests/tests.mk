@@ -41,8 +41,8 @@ $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 # The references of the AVIF tests, and the sources of their files.
 AVIF_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,avif avif_header avif_own metadata) \
              $(O)/tests/unit/gpu/test_avif_encoder $(O)/tests/fuzz/fuzz_avif $(O)/tests/fuzz/replay_avif
-$(AVIF_TESTS): LDLIBS_ALL += $(AVIF_LIBS)
-$(O)/tests/%.o: private CFLAGS_ALL += $(AVIF_CFLAGS)
+$(AVIF_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
+$(O)/tests/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 # The references of the WebP tests.
 $(addprefix $(O)/tests/unit/codecs/test_,webp metadata): LDLIBS_ALL += \
     $(if $(call have,WEBP),$(shell $(PKG_CONFIG) --libs libwebpdemux libwebpmux))
@@ -64,7 +64,7 @@ $(O)/tests/faults/faulty_codec.o: codecs/confined/codec_main.c $(O)/flags
 	$(call compile,-DGPUIMGD_FAULT_HOOKS)
 $(O)/tests/faults/gpuimgd-codec: $(filter-out $(O)/codecs/confined/codec_main.o,$(CONFINED)) \
                                  $(O)/tests/faults/faulty_codec.o $(O)/tests/faults/codec_hook.o
-	$(call link,$(LDFLAGS_ALL) $(AVIF_LIBS) -pthread)
+	$(call link,$(LDFLAGS_ALL) $(CODEC_LIBS) -pthread)
 # A daemon that knows a later protocol, and works beside no older one.
 LATER = $(O)/tests/faults/gpuimgd-later
 $(O)/tests/faults/later/queue/scripts.inc: $(O)/queue/scripts.inc

@@ -28,25 +28,22 @@ static bool avif_sniff(const uint8_t *bytes, size_t length)
 
 static const char *avif_refusal(bool writes)
 {
-    return codec_process_refusal(writes);
-}
-
-static void avif_close(void *state)
-{
-    codec_process_close(state);
+    return codec_process_refusal(FORMAT_avif, writes,
+                                 writes ? "this libavif has no AV1 encoder; install one built "
+                                          "with libaom"
+                                        : "this libavif has no AV1 decoder; install one built "
+                                          "with dav1d");
 }
 
 const struct codec codec_avif = {
     .sniff = avif_sniff,
-    .state_bytes = sizeof(struct codec_process),
     .refusal = avif_refusal,
-    .probe = avif_probe,
-    .decode = avif_decode,
+    .probe = codec_process_probe,
+    .decode = codec_process_decode,
     .encode = avif_encode,
     .encoded_bytes = avif_encoded_bytes,
     .encoder_bytes = avif_encoder_bytes,
     .metadata_copies = AVIF_METADATA_COPIES,
-    .close = avif_close,
 };
 
 #else
@@ -57,6 +54,6 @@ static const char *avif_refusal(bool writes)
     return "this gpuimgd was built without libavif (AVIF=no)";
 }
 
-const struct codec codec_avif = {.sniff = avif_sniff, .state_bytes = 1, .refusal = avif_refusal};
+const struct codec codec_avif = {.sniff = avif_sniff, .refusal = avif_refusal};
 
 #endif

@@ -1,6 +1,6 @@
 /* avif_decode.c - reads the header of an AVIF, and decodes its pixels (avif.h). */
-#include <stdio.h>
-#include <stdlib.h>
+#ifdef GPUIMGD_AVIF
+
 #include <string.h>
 
 #include "codecs/confined/avif.h"
@@ -17,8 +17,8 @@ static void refuse(const avifDecoder *decoder, avifResult result, const char *wh
     enum status status = STATUS_DECODE_FAILED;
     size_t frames = avif_take_refused_frames();
     if (frames > 0) {
-        avif_fail(reply, STATUS_DECODE_LIMIT, "an image of the AVIF has %zu frames; at most %d",
-                  frames, AVIF_FRAMES_MAX);
+        confined_fail(reply, STATUS_DECODE_LIMIT, "an image of the AVIF has %zu frames; at most %d",
+                      frames, AVIF_FRAMES_MAX);
         return;
     }
     if (result == AVIF_RESULT_OUT_OF_MEMORY)
@@ -27,8 +27,8 @@ static void refuse(const avifDecoder *decoder, avifResult result, const char *wh
         status = STATUS_IMAGE_TOO_LARGE;
     else if (result == AVIF_RESULT_NOT_IMPLEMENTED || result == AVIF_RESULT_UNSUPPORTED_DEPTH)
         status = STATUS_UNSUPPORTED_FORMAT;
-    avif_fail(reply, status, "the AVIF cannot be decoded, %s: %s%s%s", where,
-              avifResultToString(result), *detail ? ": " : "", detail);
+    confined_fail(reply, status, "the AVIF cannot be decoded, %s: %s%s%s", where,
+                  avifResultToString(result), *detail ? ": " : "", detail);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -44,16 +44,10 @@ struct streams {
     struct sides most[2]; /* the largest sides, and the next smaller ones */
 };
 
-/* A file in the region. During a probe, the region has only the first bytes of the file. The daemon
- * copies other parts when libavif reads them, and limits how much libavif may read. */
+/* The file, as libavif reads it. */
 struct source {
     avifIO io; /* first, because on_read casts its pointer to struct source */
-    const uint8_t *bytes;
-    size_t ready; /* bytes from the start that are in the region */
-    size_t left;  /* that libavif may read */
-    uint64_t from, to; /* the part that the daemon has copied last */
-    size_t ahead;      /* bytes that may still be copied without being read */
-    bool is_over;
+    struct confined_source file;
     bool is_open; /* libavif has read the header */
     struct streams streams;
 };
@@ -99,41 +93,16 @@ static void count_streams(struct streams *streams, const uint8_t *at, size_t byt
                       (struct sides){read_u32(box + sides_at), read_u32(box + sides_at + 4)});
 }
 
-/* Lets the daemon copy a part of the file, up to the end of the page: a header may have many small
- * boxes, and each question costs two changes of the process. */
-static void fetch_part(struct source *source, uint64_t at, size_t bytes)
-{
-    enum { page = 4096 };
-    if (at >= source->from && at + bytes <= source->to)
-        return;
-    uint64_t end = (at + bytes + page - 1) / page * page;
-    end = end < source->io.sizeHint ? end : source->io.sizeHint;
-    if (end - (at + bytes) > source->ahead)
-        end = at + bytes;
-    source->ahead -= (size_t)(end - (at + bytes));
-    confined_ask(&(struct codec_reply){.kind = CODEC_NEEDS, .at = at, .bytes = end - at});
-    source->from = at;
-    source->to = end;
-}
-
 static avifResult on_read(avifIO *io, uint32_t flags, uint64_t offset, size_t size,
                           avifROData *out)
 {
     struct source *source = (struct source *)io;
-    if (flags != 0 || offset > io->sizeHint)
+    const uint8_t *bytes = flags == 0 ? confined_read(&source->file, offset, &size) : NULL;
+    if (!bytes)
         return AVIF_RESULT_IO_ERROR;
-    if (size > io->sizeHint - offset)
-        size = (size_t)(io->sizeHint - offset);
-    if (size > source->left) {
-        source->is_over = true;
-        return AVIF_RESULT_IO_ERROR;
-    }
-    source->left -= size;
-    if (offset + size > source->ready)
-        fetch_part(source, offset, size);
-    *out = (avifROData){source->bytes + offset, size};
+    *out = (avifROData){bytes, size};
     if (!source->is_open)
-        count_streams(&source->streams, out->data, size);
+        count_streams(&source->streams, bytes, size);
     return AVIF_RESULT_OK;
 }
 
@@ -142,10 +111,7 @@ static struct source open_source(const struct codec_call *call, const uint8_t *r
 {
     return (struct source){
         .io = {.read = on_read, .sizeHint = call->file_bytes, .persistent = AVIF_TRUE},
-        .bytes = region,
-        .ready = call->ready_bytes,
-        .left = read_max,
-        .ahead = AVIF_KEPT_BYTES_MAX};
+        .file = confined_open(call, region, read_max)};
 }
 
 /* Opens a file and reads its boxes, without decoding pixels. metadata: METADATA_EXIF and
@@ -158,7 +124,7 @@ static avifDecoder *open_decoder(struct source *source, unsigned metadata,
 {
     avifDecoder *decoder = avifDecoderCreate();
     if (!decoder) {
-        avif_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
+        confined_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to decode an AVIF");
         return NULL;
     }
     decoder->maxThreads = 1; /* each worker of the daemon has a process of its own */
@@ -170,10 +136,10 @@ static avifDecoder *open_decoder(struct source *source, unsigned metadata,
     avifDecoderSetIO(decoder, &source->io);
     avifResult result = avifDecoderParse(decoder);
     source->is_open = true;
-    if (source->is_over)
-        avif_fail(reply, STATUS_DECODE_LIMIT,
-                  "the AVIF's header has more than %llu bytes of boxes and metadata",
-                  AVIF_KEPT_BYTES_MAX);
+    if (source->file.is_over)
+        confined_fail(reply, STATUS_DECODE_LIMIT,
+                      "the AVIF's header has more than %llu bytes of boxes and metadata",
+                      CODEC_KEPT_BYTES_MAX);
     else if (result != AVIF_RESULT_OK)
         refuse(decoder, result, "in its header", reply);
     return decoder;
@@ -302,20 +268,8 @@ static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *s
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-/* Copies metadata to *to and sets *bytes to its length. false: it is larger than *left, and is left
- * out. */
-static bool give(const avifRWData *data, uint8_t **to, size_t *left, uint64_t *bytes)
-{
-    if (data->size == 0 || data->size > *left)
-        return data->size == 0;
-    *bytes = data->size;
-    *to = mempcpy(*to, data->data, data->size);
-    *left -= data->size;
-    return true;
-}
-
-static void read_info(const avifDecoder *decoder, const struct streams *streams, uint8_t *results,
-                      struct codec_reply *reply)
+static void read_info(const avifDecoder *decoder, const struct streams *streams,
+                      struct confined_results results, struct codec_reply *reply)
 {
     const avifImage *image = decoder->image;
     avifCropRect crop = crop_of(image);
@@ -325,12 +279,12 @@ static void read_info(const avifDecoder *decoder, const struct streams *streams,
     reply->orientation = orientation_of(image);
     reply->is_gray = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
     reply->decode_bytes = decode_bytes(decoder, streams);
-    size_t left = AVIF_METADATA_BYTES_MAX;
-    if (!give(&image->icc, &results, &left, &reply->icc_bytes))
-        avif_fail(reply, STATUS_DECODE_LIMIT, "the AVIF's profile has more than %llu bytes",
-                  AVIF_METADATA_BYTES_MAX);
-    (void)give(&image->exif, &results, &left, &reply->exif_bytes);
-    (void)give(&image->xmp, &results, &left, &reply->xmp_bytes);
+    reply->frames = 1;
+    if (!confined_give(&results, image->icc.data, image->icc.size, &reply->icc_bytes))
+        confined_fail(reply, STATUS_DECODE_LIMIT, "the AVIF's profile has more than %llu bytes",
+                      CODEC_METADATA_BYTES_MAX);
+    (void)confined_give(&results, image->exif.data, image->exif.size, &reply->exif_bytes);
+    (void)confined_give(&results, image->xmp.data, image->xmp.size, &reply->xmp_bytes);
 }
 
 /* If the header with its metadata is too large to be read, reads it again without XMP, then also
@@ -344,13 +298,13 @@ void avif_probe(const struct codec_call *call, uint8_t *region, struct codec_rep
         if (decoder)
             avifDecoderDestroy(decoder);
         *reply = (struct codec_reply){.kind = CODEC_DONE};
-        source = open_source(call, region, AVIF_KEPT_BYTES_MAX);
+        source = open_source(call, region, CODEC_KEPT_BYTES_MAX);
         decoder = open_decoder(&source, kinds[i], reply);
-        if (!source.is_over)
+        if (!source.file.is_over)
             break;
     }
     if (reply->status == STATUS_OK)
-        read_info(decoder, &source.streams, region + call->results_at, reply);
+        read_info(decoder, &source.streams, confined_results_of(call, region), reply);
     if (decoder)
         avifDecoderDestroy(decoder);
 }
@@ -409,7 +363,7 @@ static struct band band_at(const avifImage *image, const avifCropRect *crop, uin
                            uint32_t row)
 {
     enum { margin = 2 }; /* with 4:2:0, a row of chroma belongs to two rows of pixels */
-    uint32_t most = avif_band_rows(image->width, channels);
+    uint32_t most = confined_band_rows(image->width, channels);
     struct band band = {.top = 0, .bottom = image->height, .from = row,
                         .to = crop->y + crop->height};
     if (image->height <= most)
@@ -462,12 +416,8 @@ static avifResult send_pixels(const avifImage *image, const avifCropRect *crop, 
         avifResult result = convert_band(image, &band, channels, window);
         if (result != AVIF_RESULT_OK)
             return result;
-        struct codec_reply rows = {.kind = CODEC_ROWS, .rows = band.to - band.from,
-                                   .at = crop_band(image, crop, &band, channels, window)};
-        if (band.to < end)
-            confined_ask(&rows);
-        reply->rows = rows.rows;
-        reply->at = rows.at;
+        size_t at = crop_band(image, crop, &band, channels, window);
+        confined_offer(reply, band.to - band.from, at, band.to == end);
     }
     return AVIF_RESULT_OK;
 }
@@ -484,9 +434,9 @@ static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, u
     avifCropRect crop = crop_of(image);
     if (crop.width != call->width || crop.height != call->height ||
         (call->channels == 1 && image->yuvFormat != AVIF_PIXEL_FORMAT_YUV400)) {
-        avif_fail(reply, STATUS_DECODE_FAILED,
-                  "the AVIF's pixels are not those of its header (%u x %u, %u channels)",
-                  call->width, call->height, call->channels);
+        confined_fail(reply, STATUS_DECODE_FAILED,
+                      "the AVIF's pixels are not those of its header (%u x %u, %u channels)",
+                      call->width, call->height, call->channels);
         return;
     }
     result = send_pixels(image, &crop, call->channels, window, reply);
@@ -496,10 +446,12 @@ static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, u
 
 void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
-    struct source source = open_source(call, region + CODEC_WINDOW_BYTES, SIZE_MAX);
+    struct source source = open_source(call, region, SIZE_MAX);
     avifDecoder *decoder = open_decoder(&source, 0, reply);
     if (reply->status == STATUS_OK)
         decode_pixels(decoder, call, region, reply);
     if (decoder)
         avifDecoderDestroy(decoder);
 }
+
+#endif

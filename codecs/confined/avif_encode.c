@@ -1,4 +1,6 @@
 /* avif_encode.c - encodes an image as an AVIF (avif.h). */
+#ifdef GPUIMGD_AVIF
+
 #include <string.h>
 
 #include "codecs/confined/avif.h"
@@ -86,7 +88,7 @@ static bool fill_rows(avifImage *image, const struct codec_call *call, uint32_t 
 
 static bool fill_planes(avifImage *image, const struct codec_call *call, uint8_t *window)
 {
-    uint32_t most = avif_band_rows(call->width, call->channels);
+    uint32_t most = confined_band_rows(call->width, call->channels);
     (void)avifImageAllocatePlanes(image,
                                   AVIF_PLANES_YUV | (call->channels == 4 ? AVIF_PLANES_A : 0));
     if (!image->yuvPlanes[AVIF_CHAN_Y] || (call->channels > 1 && !image->yuvPlanes[AVIF_CHAN_V]) ||
@@ -143,17 +145,17 @@ static void write_image(avifEncoder *encoder, avifImage *image, const struct cod
 {
     avifRWData file = AVIF_DATA_EMPTY;
     if (!encoder || !image || !fill_image(image, call, region)) {
-        avif_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u pixels",
-                  call->width, call->height);
+        confined_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u pixels",
+                      call->width, call->height);
         return;
     }
     set_encoder(encoder, call);
     avifResult result = avifEncoderWrite(encoder, image, &file);
     if (result != AVIF_RESULT_OK)
-        avif_fail(reply,
-                  result == AVIF_RESULT_OUT_OF_MEMORY ? STATUS_OUT_OF_MEMORY : STATUS_ENCODE_FAILED,
-                  "the AVIF cannot be written: %s: %s", avifResultToString(result),
-                  encoder->diag.error);
+        confined_fail(
+            reply,
+            result == AVIF_RESULT_OUT_OF_MEMORY ? STATUS_OUT_OF_MEMORY : STATUS_ENCODE_FAILED,
+            "the AVIF cannot be written: %s: %s", avifResultToString(result), encoder->diag.error);
     else
         put_file(&file, region);
     avifRWDataFree(&file);
@@ -171,3 +173,5 @@ void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_re
     if (encoder)
         avifEncoderDestroy(encoder);
 }
+
+#endif

@@ -1,5 +1,5 @@
 /*
- * codec_main.c - gpuimgd-codec, the process in which libavif decodes and encodes.
+ * codec_main.c - gpuimgd-codec, the process in which libraries decode and encode images.
  *
  * gpuimgd starts this program with two descriptors: a socket for messages and shared memory, the
  * region (codecs/process/protocol.h). It has one thread and answers one call at a time, until the
@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "codecs/confined/avif.h"
 #include "codecs/confined/confine.h"
+#include "codecs/confined/confined.h"
 
 /* Exit statuses. */
 enum { USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
@@ -100,19 +100,18 @@ static uint8_t *map_region(const struct codec_call *call)
 
 static void run(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
-    switch (call->kind) {
-    case CODEC_PROBE:
-        avif_probe(call, region, reply);
-        break;
-    case CODEC_DECODE:
-        avif_decode(call, region, reply);
-        break;
-    case CODEC_ENCODE:
-        avif_encode(call, region, reply);
-        break;
-    default:
-        avif_fail(reply, STATUS_INTERNAL, "call %u is unknown", call->kind);
-    }
+    const struct confined_codec *codec =
+        call->format < FORMAT_COUNT ? confined_codecs[call->format] : NULL;
+    confined_task_fn *task = !codec                       ? NULL
+                             : call->kind == CODEC_PROBE  ? codec->probe
+                             : call->kind == CODEC_DECODE ? codec->decode
+                             : call->kind == CODEC_ENCODE ? codec->encode
+                                                          : NULL;
+    if (task)
+        task(call, region, reply);
+    else
+        confined_fail(reply, STATUS_INTERNAL, "call %u of format %u is unknown", call->kind,
+                      call->format);
 }
 
 /* Runs a task. If it fails and errno is ENOMEM, memory was the reason, even if the library reports
@@ -137,11 +136,16 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
 
 static bool say_hello(void)
 {
-    struct codec_hello hello = {
-        .version = GPUIMGD_VERSION,
-        .can_read = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_DECODE) != NULL,
-        .can_write = avifCodecName(AVIF_CODEC_CHOICE_AUTO, AVIF_CODEC_FLAG_CAN_ENCODE) != NULL,
-    };
+    struct codec_hello hello = {.version = GPUIMGD_VERSION};
+    for (unsigned i = 0; i < FORMAT_COUNT; i++) {
+        const struct confined_codec *codec = confined_codecs[i];
+        if (codec && codec->begin)
+            codec->begin();
+        if (codec && codec->can(false))
+            hello.can_read |= CODEC_BIT(i);
+        if (codec && codec->encode && codec->can(true))
+            hello.can_write |= CODEC_BIT(i);
+    }
     const char *why = confine_enter(&hello.address_bytes);
     if (why) {
         fprintf(stderr, "gpuimgd-codec: %s: %s\n", why, strerror(errno));

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "codecs/confined/avif.h"
+#include "codecs/confined/confined.h"
 
 void confined_send(const struct codec_reply *reply)
 {
@@ -30,7 +30,7 @@ void confined_ask(const struct codec_reply *reply)
     confined_receive(&call);
 }
 
-void avif_fail(struct codec_reply *reply, enum status status, const char *format, ...)
+void confined_fail(struct codec_reply *reply, enum status status, const char *format, ...)
 {
     va_list args;
     reply->status = status;

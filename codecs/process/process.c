@@ -225,15 +225,19 @@ static enum status report_death(struct codec_process *process, const struct code
     int status = kill_and_reap(process);
     enum status crashed = kinds[task->kind].crashed;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        error_set(error, STATUS_OUT_OF_MEMORY, "the codec process was killed while it had to %s "
-                  "the %s; perhaps memory ran out", kinds[task->kind].verb, task->noun);
+        error_set(error, STATUS_OUT_OF_MEMORY,
+                  "the codec process was killed while it had to %s "
+                  "the %s; perhaps memory ran out",
+                  kinds[task->kind].verb, format_title(task->format));
     else if (WIFSIGNALED(status))
-        error_set(error, crashed, "libavif crashed (signal %d, %s) while it had to %s the %s",
-                  WTERMSIG(status), strsignal(WTERMSIG(status)), kinds[task->kind].verb,
-                  task->noun);
+        error_set(error, crashed, "%s crashed (signal %d, %s) while it had to %s the %s",
+                  task->format->library, WTERMSIG(status), strsignal(WTERMSIG(status)),
+                  kinds[task->kind].verb, format_title(task->format));
     else
-        error_set(error, crashed, "the codec process ended with status %d while it had to %s the "
-                  "%s", WEXITSTATUS(status), kinds[task->kind].verb, task->noun);
+        error_set(error, crashed,
+                  "the codec process ended with status %d while it had to %s the "
+                  "%s",
+                  WEXITSTATUS(status), kinds[task->kind].verb, format_title(task->format));
     say_replaced(process, CODEC_REPLACED_CRASHED, error->text);
     forget(process);
     return error->status;
@@ -247,10 +251,10 @@ static enum status give_up(struct codec_process *process, const struct codec_tas
     if (result == WRONG_SIZE)
         return codec_process_distrust(process, task, error);
     if (result == LATE)
-        error_set(error, kinds[task->kind].late, "the deadline for %s passed while libavif ran",
-                  kinds[task->kind].doing);
+        error_set(error, kinds[task->kind].late, "the deadline for %s passed while %s ran",
+                  kinds[task->kind].doing, task->format->library);
     else
-        error_set(error, STATUS_CANCELLED, "the job ended while libavif ran");
+        error_set(error, STATUS_CANCELLED, "the job ended while %s ran", task->format->library);
     replace_process(process, result == LATE ? CODEC_REPLACED_LATE : CODEC_REPLACED_CANCELLED,
                     error);
     return error->status;
@@ -261,8 +265,8 @@ static enum status lack_memory(struct codec_process *process, const struct codec
                                struct error *error)
 {
     error_set(error, kinds[task->kind].over,
-              "libavif needs more memory to %s the %s than the limit of %llu bytes",
-              kinds[task->kind].verb, task->noun,
+              "%s needs more memory to %s the %s than the limit of %llu bytes",
+              task->format->library, kinds[task->kind].verb, format_title(task->format),
               (unsigned long long)(task->region_bytes + task->work_bytes));
     bool is_used = process->is_used;
     replace_process(process, CODEC_REPLACED_MEMORY, error);
@@ -284,7 +288,7 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
 {
     error_set(error, kinds[task->kind].crashed,
               "the codec process sent a wrong reply while it had to %s the %s",
-              kinds[task->kind].verb, task->noun);
+              kinds[task->kind].verb, format_title(task->format));
     replace_process(process, CODEC_REPLACED_CRASHED, error);
     return error->status;
 }
@@ -335,10 +339,11 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
 
 static struct {
     pthread_mutex_t lock;
-    bool known, can_read, can_write;
+    bool known;
+    uint32_t can_read, can_write; /* as in struct codec_hello */
 } abilities = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Starts a process once to learn what its libavif can do. A failure is not remembered, because
+/* Starts a process once to learn what its libraries can do. A failure is not remembered, because
  * memory or processes may have been short. */
 static bool learn_abilities(struct error *error)
 {
@@ -355,14 +360,11 @@ static bool learn_abilities(struct error *error)
     return known;
 }
 
-const char *codec_process_refusal(bool writes)
+const char *codec_process_refusal(enum format_id format, bool writes, const char *lack)
 {
     static _Thread_local struct error error;
     error_clear(&error);
     if (!learn_abilities(&error))
         return error.text;
-    if (writes ? abilities.can_write : abilities.can_read)
-        return NULL;
-    return writes ? "this libavif has no AV1 encoder; install one built with libaom"
-                  : "this libavif has no AV1 decoder; install one built with dav1d";
+    return (writes ? abilities.can_write : abilities.can_read) & CODEC_BIT(format) ? NULL : lack;
 }

@@ -1,10 +1,10 @@
 /*
- * process.h - runs AVIF libraries in a process of its own, which can be killed.
+ * process.h - runs libraries of image formats in a process of its own, which can be killed.
  *
- * libavif, libaom and dav1d cannot be interrupted, and a small file can make them use gigabytes. So
- * they run in the program gpuimgd-codec: a codec process. Its memory is limited, and it can open
- * neither files nor sockets (codecs/confined/confine.h). It shares two things with the daemon: a
- * socket for messages (protocol.h), and the region, which is shared memory for files and pixels.
+ * These libraries cannot be interrupted, and a small file can make them use gigabytes. So they run
+ * in the program gpuimgd-codec: a codec process. Its memory is limited, and it can open neither
+ * files nor sockets (codecs/confined/confine.h). It shares two things with the daemon: a socket for
+ * messages (protocol.h), and the region, which is shared memory for files and pixels.
  *
  * Each worker thread has a codec process. It starts with the first task and serves all later ones.
  * When the deadline of a task passes or its job is cancelled, the process is killed, and the next
@@ -33,7 +33,7 @@ struct codec_process {
     uint64_t base_bytes;      /* its address space after its start; 0: this build sets no limit */
     uint64_t limit_bytes;     /* limit of its address space; 0: none is set yet */
     uint64_t region_bytes;    /* current size of the region */
-    bool can_read, can_write; /* its libavif has a decoder, an encoder */
+    uint32_t can_read, can_write; /* as in struct codec_hello */
     bool is_busy;             /* it has not ended its task */
     bool is_used;             /* it has ended a task */
     bool may_retry;           /* for codec_process_take_retry */
@@ -42,7 +42,7 @@ struct codec_process {
 /* One file to probe, decode or encode. */
 struct codec_task {
     enum codec_call_kind kind;
-    const char *noun;      /* what error messages call the file: "AVIF" */
+    const struct format *format;
     uint64_t region_bytes; /* size of the region */
     uint64_t work_bytes;   /* memory that the process may use besides the region */
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
@@ -90,10 +90,10 @@ enum status codec_process_put_image(struct codec_process *process, uint64_t at,
 enum status codec_process_get_image(struct codec_process *process, uint64_t at,
                                     const struct image *image, struct error *error) MUST_CHECK;
 
-/* Returns NULL if AVIF files can be read (writes: can be written), else the reason, as the end of a
- * sentence. The text is in a buffer of the calling thread. Each call starts a process to ask
- * its libavif, until one could be asked. Any thread. */
-const char *codec_process_refusal(bool writes);
+/* Returns NULL if files of the format can be read (writes: can be written), else the reason, as the
+ * end of a sentence: `lack` if the library cannot, otherwise a text in a buffer of the calling
+ * thread. Each call starts a process to ask its libraries, until one could be asked. Any thread. */
+const char *codec_process_refusal(enum format_id format, bool writes, const char *lack);
 
 /* Why a process was killed or found dead, except by codec_process_end, so that a new one replaces
  * it. */

@@ -1,5 +1,6 @@
 /*
- * protocol.h - the messages between the daemon and gpuimgd-codec, the process that runs libavif.
+ * protocol.h - the messages between the daemon and gpuimgd-codec, the process that runs the
+ * libraries of the formats with `.library` in conf/formats.def.
  *
  * The daemon starts one process per worker and gives it two descriptors: a socket for messages, and
  * a memfd for files and pixels: the region. Only the daemon changes the size of the region. In a
@@ -15,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "conf/format.h"
 #include "conf/limits.h"
 #include "conf/status.h"
 
@@ -28,10 +30,15 @@
 #define CODEC_WINDOW_BYTES (2 * MIB)
 _Static_assert(CODEC_WINDOW_BYTES >= 8 * 4 * SIDE_CEILING, "libavif converts some rows at once");
 
+/* The bit of a format in a set. */
+#define CODEC_BIT(format) (1u << (format))
+_Static_assert(FORMAT_COUNT <= 32, "the formats must fit into the sets of struct codec_hello");
+
 /* The first message of the process, after it has confined itself. */
 struct codec_hello {
     char version[CODEC_VERSION_BYTES]; /* GPUIMGD_VERSION; the daemon must have the same */
-    uint32_t can_read, can_write;      /* whether libavif has a decoder, and an encoder */
+    uint32_t can_read, can_write; /* sets of CODEC_BIT(enum format_id): the formats for which the
+                                     libraries have a decoder, and an encoder */
     uint64_t address_bytes;            /* address space in use; 0: must not be limited */
 };
 
@@ -48,6 +55,8 @@ enum codec_call_kind {
 /* Rows in the window follow each other without padding: width * channels bytes each. */
 struct codec_call {
     uint32_t kind;
+    uint32_t format;       /* enum format_id */
+    uint32_t page;         /* of a file with several images: the one to read, 0 the first */
     uint32_t metadata;     /* of a probe: METADATA_EXIF, METADATA_XMP */
     uint64_t region_bytes;
     uint64_t file_bytes;
@@ -55,7 +64,7 @@ struct codec_call {
     uint64_t results_at;   /* of a probe: place of the metadata */
     uint32_t width, height, channels;
     uint32_t orientation;  /* of an encode: 1 to 8, to be stored */
-    int32_t quality, effort;
+    int32_t quality, effort, lossless;
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
 };
 
@@ -73,6 +82,7 @@ struct codec_reply {
     uint32_t lacks_memory; /* the task failed because the process reached its limit */
     /* Results of a probe: */
     uint32_t width, height, channels, orientation, is_gray;
+    uint32_t frames;       /* images in the file that a page can name, at least 1 */
     uint64_t decode_bytes; /* memory that the process needs for the decode */
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
     /* See enum codec_reply_kind: */

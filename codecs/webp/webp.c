@@ -12,7 +12,7 @@ static bool webp_sniff(const uint8_t *bytes, size_t length)
 
 const struct codec codec_webp = {
     .sniff = webp_sniff,
-    .state_bytes = 1,
+
     .probe = webp_probe,
     .decode = webp_decode,
     .encode = webp_encode,
@@ -29,7 +29,7 @@ static const char *webp_refusal(bool writes)
     return "this gpuimgd was built without libwebp (WEBP=no)";
 }
 
-const struct codec codec_webp = {.sniff = webp_sniff, .state_bytes = 1, .refusal = webp_refusal};
+const struct codec codec_webp = {.sniff = webp_sniff, .refusal = webp_refusal};
 
 int webp_library_version(void)
 {

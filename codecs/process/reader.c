@@ -1,12 +1,10 @@
 /*
- * avif_decode.c - reads AVIFs with libavif in the codec process (codecs/process/process.h): copies
- * files to the process, and metadata and pixels from it.
+ * reader.c - probes and decodes files in a codec process (process.h): copies files to the process,
+ * and metadata and pixels from it.
  */
-#ifdef GPUIMGD_AVIF
-
 #include <stdlib.h>
 
-#include "codecs/avif/avif_impl.h"
+#include "codecs/process/transfer.h"
 
 /* A probe gets this much of a file at first: the header of most files, or a whole small file. */
 #define HEAD_BYTES (64 * KIB)
@@ -19,7 +17,7 @@ static size_t round_up(size_t bytes)
 
 /* ---- probe ---- */
 
-/* Copies the bytes of the file that libavif reads next. */
+/* Copies the bytes of the file that the library reads next. */
 static enum status put_part(struct codec_process *process, const struct codec_task *task,
                             const uint8_t *bytes, size_t length, uint64_t *left,
                             const struct codec_reply *reply, struct error *error)
@@ -34,7 +32,8 @@ static enum status ask_for_header(struct codec_process *process, const struct co
                                   const uint8_t *bytes, size_t length, struct codec_call *call,
                                   struct codec_reply *reply, struct error *error)
 {
-    uint64_t left = 4 * AVIF_KEPT_BYTES_MAX; /* it reads up to three times, and ahead */
+    /* Libraries read a header up to three times, and ahead; some read all of the file. */
+    uint64_t left = length + 4 * CODEC_KEPT_BYTES_MAX;
     enum status status = codec_process_put(process, 0, bytes, (size_t)call->ready_bytes, error);
     while (status == STATUS_OK) {
         status = codec_process_ask(process, task, call, reply, error);
@@ -46,6 +45,12 @@ static enum status ask_for_header(struct codec_process *process, const struct co
     return status;
 }
 
+static enum status fail_metadata(const struct image_info *info, struct error *error)
+{
+    return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of %s",
+                     info->format->noun);
+}
+
 static enum status keep_metadata(const uint8_t *bytes, const struct codec_reply *reply,
                                  const struct codec_limits *limits, struct image_info *info,
                                  struct error *error)
@@ -54,7 +59,7 @@ static enum status keep_metadata(const uint8_t *bytes, const struct codec_reply 
     if ((reply->icc_bytes > 0 && !codec_keep_icc(bytes, reply->icc_bytes, info)) ||
         (reply->exif_bytes > 0 && !codec_keep_exif(limits, exif, reply->exif_bytes, info)) ||
         (reply->xmp_bytes > 0 && !codec_keep_xmp(limits, xmp, reply->xmp_bytes, info)))
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+        return fail_metadata(info, error);
     codec_fit_icc(info, reply->is_gray);
     return STATUS_OK;
 }
@@ -68,7 +73,7 @@ static enum status read_metadata(struct codec_process *process, const struct cod
     if (bytes == 0)
         return STATUS_OK;
     if (!metadata)
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+        return fail_metadata(info, error);
     if (codec_process_get(process, call->results_at, metadata, bytes, error) == STATUS_OK)
         keep_metadata(metadata, reply, limits, info, error);
     free(metadata);
@@ -76,14 +81,15 @@ static enum status read_metadata(struct codec_process *process, const struct cod
 }
 
 /* Whether the values are possible. If not, hostile code runs in the codec process. */
-static bool is_header(const struct codec_reply *reply)
+static bool is_header(const struct codec_reply *reply, uint32_t page)
 {
-    return (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
+    return reply->frames > page &&
+           (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
            reply->orientation >= 1 && reply->orientation <= ORIENTATION_MAX &&
-           reply->icc_bytes <= AVIF_METADATA_BYTES_MAX &&
-           reply->exif_bytes <= AVIF_METADATA_BYTES_MAX &&
-           reply->xmp_bytes <= AVIF_METADATA_BYTES_MAX &&
-           reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes <= AVIF_METADATA_BYTES_MAX &&
+           reply->icc_bytes <= CODEC_METADATA_BYTES_MAX &&
+           reply->exif_bytes <= CODEC_METADATA_BYTES_MAX &&
+           reply->xmp_bytes <= CODEC_METADATA_BYTES_MAX &&
+           reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes <= CODEC_METADATA_BYTES_MAX &&
            reply->decode_bytes <= SIZE_MAX / 4;
 }
 
@@ -96,14 +102,16 @@ static enum status take_header(const struct codec_reply *reply, size_t length,
                                const struct codec_limits *limits, struct image_info *info,
                                struct error *error)
 {
-    if (codec_check_size("AVIF", reply->width, reply->height, limits, error) != STATUS_OK)
+    const char *title = format_title(info->format);
+    if (codec_check_size(title, reply->width, reply->height, limits, error) != STATUS_OK)
         return error->status;
     if (reply->width == 0 || reply->height == 0)
-        return error_set(error, STATUS_DECODE_FAILED, "the AVIF is %u x %u pixels", reply->width,
-                         reply->height);
+        return error_set(error, STATUS_DECODE_FAILED, "the %s is %u x %u pixels", title,
+                         reply->width, reply->height);
     info->width = reply->width;
     info->height = reply->height;
     info->channels = reply->channels;
+    info->frames = reply->frames;
     info->orientation = (int)reply->orientation;
     info->codec_bytes = decode_region(length) + (size_t)reply->decode_bytes;
     return STATUS_OK;
@@ -117,6 +125,8 @@ static enum status probe(struct codec_process *process, const struct codec_task 
     /* EXIF is always read: it may have the density. A copyright notice may be in EXIF or in XMP. */
     bool wants_xmp = limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT);
     struct codec_call call = {.kind = CODEC_PROBE,
+                              .format = (uint32_t)(task->format - formats),
+                              .page = limits->page,
                               .metadata = METADATA_EXIF | (wants_xmp ? METADATA_XMP : 0),
                               .region_bytes = task->region_bytes,
                               .file_bytes = length,
@@ -124,23 +134,23 @@ static enum status probe(struct codec_process *process, const struct codec_task 
                               .results_at = round_up(length)};
     if (ask_for_header(process, task, bytes, length, &call, &reply, error) != STATUS_OK)
         return error->status;
-    if (!is_header(&reply))
+    if (!is_header(&reply, call.page))
         return codec_process_distrust(process, task, error);
     if (take_header(&reply, length, limits, info, error) != STATUS_OK)
         return error->status;
     if (read_metadata(process, &call, &reply, limits, info, error) == STATUS_OK &&
         !codec_keep_orientation(limits, info))
-        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of an AVIF");
+        fail_metadata(info, error);
     return error->status;
 }
 
-enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
-                       const struct codec_limits *limits, struct image_info *info,
-                       struct error *error)
+enum status codec_process_probe(void *state, const uint8_t *bytes, size_t length,
+                                const struct codec_limits *limits, struct image_info *info,
+                                struct error *error)
 {
     struct codec_task task = {.kind = CODEC_PROBE,
-                              .noun = "AVIF",
-                              .region_bytes = round_up(length) + AVIF_METADATA_BYTES_MAX,
+                              .format = info->format,
+                              .region_bytes = round_up(length) + CODEC_METADATA_BYTES_MAX,
                               .work_bytes = CODEC_PROBE_BYTES,
                               .deadline_ns = limits->deadline_ns,
                               .caller = limits->caller};
@@ -155,11 +165,13 @@ enum status avif_probe(void *state, const uint8_t *bytes, size_t length,
 /* ---- decode ---- */
 
 static enum status decode(struct codec_process *process, const struct codec_task *task,
-                          const uint8_t *bytes, size_t length, const struct image *dst,
-                          struct error *error)
+                          const uint8_t *bytes, size_t length, uint32_t page,
+                          const struct image *dst, struct error *error)
 {
     struct codec_reply reply;
     struct codec_call call = {.kind = CODEC_DECODE,
+                              .format = (uint32_t)(task->format - formats),
+                              .page = page,
                               .region_bytes = task->region_bytes,
                               .file_bytes = length,
                               .ready_bytes = length,
@@ -172,23 +184,24 @@ static enum status decode(struct codec_process *process, const struct codec_task
         if (status != STATUS_OK)
             break;
         bool is_last = reply.rows == dst->height - row;
-        if (!avif_is_next_rows(&reply, dst, row) || is_last != (reply.kind == CODEC_DONE))
+        if (!codec_is_next_rows(&reply, dst, row) || is_last != (reply.kind == CODEC_DONE))
             return codec_process_distrust(process, task, error);
-        struct image rows = avif_rows_of(dst, row, reply.rows);
+        struct image rows = codec_rows_of(dst, row, reply.rows);
         status = codec_process_get_image(process, reply.at, &rows, error);
         call.kind = CODEC_GO_ON;
     }
     return status;
 }
 
-enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
-                        const struct image_info *info, const struct decode_request *request,
-                        const struct codec_limits *limits, const struct image *dst,
-                        struct error *error)
+enum status codec_process_decode(void *state, const uint8_t *bytes, size_t length,
+                                 const struct image_info *info,
+                                 const struct decode_request *request,
+                                 const struct codec_limits *limits, const struct image *dst,
+                                 struct error *error)
 {
     size_t region = decode_region(length);
     struct codec_task task = {.kind = CODEC_DECODE,
-                              .noun = "AVIF",
+                              .format = info->format,
                               .region_bytes = region,
                               .work_bytes = info->codec_bytes - region,
                               .deadline_ns = limits->deadline_ns,
@@ -196,10 +209,8 @@ enum status avif_decode(void *state, const uint8_t *bytes, size_t length,
     (void)request; /* the file alone determines the channels */
     do {
         if (codec_process_begin(state, &task, error) == STATUS_OK)
-            decode(state, &task, bytes, length, dst, error);
+            decode(state, &task, bytes, length, limits->page, dst, error);
         codec_process_end(state);
     } while (codec_process_take_retry(state, error));
     return error->status;
 }
-
-#endif

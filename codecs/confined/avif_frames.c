@@ -1,5 +1,5 @@
 /*
- * frames.c - refuses an AVIF image that has too many AV1 frames, before dav1d decodes them.
+ * avif_frames.c - refuses an AVIF image that has too many AV1 frames, before dav1d decodes them.
  *
  * In an AVIF file, an image is an AV1 stream, which may have many frames. libavif shows only the
  * last frame, but the decoder dav1d decodes all of them. A small file may have thousands.
@@ -13,6 +13,8 @@
  * If libavif uses another decoder or contains dav1d, this function is never called. Then only the
  * deadline of the job limits the time.
  */
+#ifdef GPUIMGD_AVIF
+
 #include <dlfcn.h>
 #include <errno.h>
 
@@ -81,3 +83,5 @@ int dav1d_send_data(void *context, struct dav1d_data_prefix *data)
         refused_frames = frames;
     return frames <= AVIF_FRAMES_MAX && send_data ? send_data(context, data) : -EINVAL;
 }
+
+#endif

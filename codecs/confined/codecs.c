@@ -1,0 +1,8 @@
+/* codecs.c - the libraries in this build of gpuimgd-codec (confined.h). */
+#include "codecs/confined/confined.h"
+
+const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
+#ifdef GPUIMGD_AVIF
+    [FORMAT_avif] = &confined_avif,
+#endif
+};
