@@ -165,9 +165,11 @@ ifeq ($(HAVE_CUDA),yes)
   LDLIBS_ALL += -L$(CUDA_HOME)/lib64 -lcudart_static -lstdc++ -ldl -lrt
 endif
 
+# The folders of the AV1 encoder, the lower ones first.
+AVIF_ROOMS = frame predict transform kernels decide entropy
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/avif codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
-           $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp gpu/avif daemon daemon/files daemon/overlays daemon/sets \
+           $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp $(AVIF_ROOMS:%=gpu/avif/%) gpu/avif daemon daemon/files daemon/overlays daemon/sets \
            daemon/pipeline daemon/telemetry daemon/http daemon/selfcheck daemon/web daemon/workers
 SOURCES  = $(wildcard $(ROOMS:%=%/*.c))
 # The daemon that `make install` installs. It shares all objects but those of the kernels with

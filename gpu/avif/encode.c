@@ -3,9 +3,12 @@
 
 #include <string.h>
 
-#include "gpu/avif/code.h"
-#include "gpu/avif/frame_header.h"
-#include "gpu/avif/kernels.h"
+#include "gpu/avif/decide/decide.h"
+#include "gpu/avif/encode_impl.h"
+#include "gpu/avif/entropy/code.h"
+#include "gpu/avif/frame/frame_header.h"
+#include "gpu/avif/kernels/import.h"
+#include "gpu/avif/kernels/kernels.h"
 
 enum { TILE_SIZE_BYTES = 4 };
 

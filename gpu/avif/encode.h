@@ -27,19 +27,11 @@
 
 #include "codecs/image.h"
 #include "conf/status.h"
+#include "gpu/avif/frame/options.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define AVIF_EFFORT_MAX     2
-#define AVIF_EFFORT_DEFAULT 1
-
-struct avif_encode_options {
-    int quality;     /* 1 to 99. About the PSNR of libaom through libavif at the same quality */
-    int effort;      /* 0 to AVIF_EFFORT_MAX: smaller files for more time (frame.c) */
-    bool unfiltered; /* no filters after the reconstruction: only tests use it */
-};
 
 /* Returns the bytes of memory that an image needs while it is encoded, besides its pixels and the
  * output. 0: the encoder does not take the image, because it has a side of more than SIDE_CEILING,

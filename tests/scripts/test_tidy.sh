@@ -105,6 +105,14 @@ includes() { # folder: the project's own headers that files of this folder inclu
 } | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png, webp, avif <- cuda"
 grep -ln GPUIMGD_CUDA gpu/*/*.[ch] | grep -vE '^gpu/(engine/engine\.c|plan/pass\.h)$' |
     check "no other sources are compiled in another way for CUDA (STANDIN_AGAIN in tests/tests.mk)"
+{
+    includes gpu/avif/frame | grep -vE ': (conf|gpu/simt|gpu/avif/frame)/'
+    includes gpu/avif/predict | grep -vE ': gpu/(simt|avif/(frame|predict))/'
+    includes gpu/avif/transform | grep -vE ': gpu/(simt|avif/(frame|transform))/'
+    includes gpu/avif/kernels | grep ': gpu/' | grep -vE ': gpu/(simt|avif/(frame|predict|transform|kernels))/'
+    includes gpu/avif/decide | grep -vE ': gpu/avif/(frame|predict|transform|kernels|decide)/'
+    includes gpu/avif/entropy | grep -vE ': gpu/(simt|avif/(frame|predict|transform|entropy))/'
+} | check "and those of gpu/avif: frame <- predict, transform <- kernels <- decide; entropy does without the last two"
 includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
     check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.

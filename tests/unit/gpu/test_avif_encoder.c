@@ -10,7 +10,8 @@
 #include <math.h>
 
 #include "gpu/avif/encode_impl.h"
-#include "gpu/avif/kernels.h"
+#include "gpu/avif/kernels/import.h"
+#include "gpu/avif/kernels/kernels.h"
 
 /* ---- images ---- */
 

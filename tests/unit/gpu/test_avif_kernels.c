@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-#include "gpu/avif/kernels.h"
-#include "gpu/avif/levels.h"
-#include "gpu/avif/predict.h"
+#include "gpu/avif/kernels/kernels.h"
+#include "gpu/avif/predict/predict.h"
+#include "gpu/avif/transform/levels.h"
 
 enum { STRIDE = 80, SIDE = 64 };
 

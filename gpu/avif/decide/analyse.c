@@ -1,0 +1,173 @@
+/*
+ * analyse.c - stage A: chooses the partition of a superblock and the candidates of its blocks.
+ *
+ * The predictions are from the proxy, so that blocks do not depend on each other.
+ */
+#include <string.h>
+
+#include "gpu/avif/decide/decide.h"
+#include "gpu/avif/kernels/kernels.h"
+#include "gpu/avif/predict/modes.h"
+#include "gpu/avif/transform/levels.h"
+
+/* A superblock that is analysed. */
+struct analysis {
+    const struct avif_encoder *encoder;
+    const struct avif_bounds *tile;
+    struct avif_choice *choices;
+};
+
+/* A block whose modes are compared. */
+struct search {
+    const struct analysis *analysis;
+    const struct avif_edges *edges;
+    const uint8_t *source;
+    int size;
+    struct avif_choice *best; /* sorted by cost */
+    int costs[CANDIDATES_MAX];
+    int kept; /* at most so many */
+};
+
+static void gather(const struct analysis *a, int block_x, int block_y, int block_size, int x, int y,
+                   int size, struct avif_edges *edges)
+{
+    const struct avif_frame *frame = &a->encoder->frame;
+    struct avif_neighbours decoded =
+        avif_neighbours_of(a->tile, 0, block_x, block_y, block_size, x, y, size);
+    avif_gather_edges(&a->encoder->proxy, x, y, size, decoded, 8 * frame->cells_x,
+                      8 * frame->cells_y, edges);
+}
+
+/* Inserts a mode into the candidates, after those that cost the same. */
+static void keep(struct search *search, int cost, int mode, int delta)
+{
+    struct avif_choice *best = search->best;
+    int at = best->count < search->kept ? best->count++ : search->kept;
+    if (at == search->kept && cost >= search->costs[at - 1])
+        return;
+    at = at == search->kept ? at - 1 : at;
+    for (; at > 0 && cost < search->costs[at - 1]; at--) {
+        search->costs[at] = search->costs[at - 1];
+        best->modes[at] = best->modes[at - 1];
+        best->deltas[at] = best->deltas[at - 1];
+    }
+    search->costs[at] = cost;
+    best->modes[at] = (uint8_t)mode;
+    best->deltas[at] = (int8_t)delta;
+}
+
+static int try_mode(struct search *search, int mode, int delta)
+{
+    const struct avif_encoder *encoder = search->analysis->encoder;
+    const struct avif_kernels *kernels = encoder->kernels;
+    uint8_t prediction[64 * 64] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
+    size_t stride = (size_t)1 << search->size;
+    kernels->predict(search->edges, search->size, mode, delta, false, prediction, stride);
+    int cost =
+        kernels->satd(search->source, encoder->source[0].stride, prediction, stride, search->size);
+    cost += (int)(((int64_t)encoder->frame.quantiser.lambda_satd * avif_mode_bits(mode, delta)) >>
+                  COST_BITS);
+    keep(search, cost, mode, delta);
+    return cost;
+}
+
+/* Compares the modes, and the angles next to the best of the eight directions. */
+static void try_modes(struct search *search)
+{
+    const struct avif_tools *tools = &search->analysis->encoder->frame.tools;
+    int costs[D67_PRED + 1], best = V_PRED;
+    (void)try_mode(search, DC_PRED, 0);
+    costs[V_PRED] = try_mode(search, V_PRED, 0);
+    costs[H_PRED] = try_mode(search, H_PRED, 0);
+    if (tools->smooth)
+        (void)try_mode(search, SMOOTH_PRED, 0);
+    if (!tools->diagonals || search->size > 5)
+        return;
+    for (int mode = D45_PRED; mode <= D67_PRED; mode++)
+        costs[mode] = try_mode(search, mode, 0);
+    for (int mode = H_PRED; mode <= D67_PRED; mode++)
+        best = costs[mode] < costs[best] ? mode : best;
+    int less = try_mode(search, best, -2), more = try_mode(search, best, 2);
+    int sign = less < more ? -1 : 1;
+    (void)try_mode(search, best, sign);
+    (void)try_mode(search, best, 3 * sign);
+}
+
+/* Returns the cost of the levels of a transform block, which is predicted from `edges`. */
+static int64_t cost_of(const struct analysis *a, const struct avif_edges *edges, int x, int y,
+                       int size, int mode, int delta)
+{
+    const struct avif_kernels *kernels = a->encoder->kernels;
+    const struct avif_plane *source = &a->encoder->source[0];
+    struct avif_coefficients coefficients;
+    uint8_t prediction[64 * 64] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
+    size_t stride = (size_t)1 << size;
+    kernels->predict(edges, size, mode, delta, false, prediction, stride);
+    kernels->transform(avif_sample_at(source, x, y), source->stride, prediction, stride, size,
+                       DCT_DCT, &coefficients);
+    return kernels->cost(&coefficients, size, &a->encoder->frame.quantiser);
+}
+
+/* Returns the cost of four transforms with the block's best mode. */
+static int64_t cost_split(const struct analysis *a, const struct avif_choice *choice, int x, int y,
+                          int size)
+{
+    int half = 1 << (size - 1);
+    int64_t cost = avif_cost_of(&a->encoder->frame.quantiser, BITS_TRANSFORM_SPLIT);
+    for (int i = 0; i < 4; i++) {
+        struct avif_edges edges;
+        int left = x + (i & 1) * half, top = y + (i >> 1) * half;
+        gather(a, x, y, size, left, top, size - 1, &edges);
+        cost += cost_of(a, &edges, left, top, size - 1, choice->modes[0], choice->deltas[0]);
+    }
+    return cost;
+}
+
+/* Chooses the candidates of a block. Returns the cost of the best one. */
+static int64_t analyse_block(const struct analysis *a, struct avif_choice *choice, int x, int y,
+                             int size)
+{
+    const struct avif_frame *frame = &a->encoder->frame;
+    const struct avif_plane *source = &a->encoder->source[0];
+    struct avif_edges edges;
+    gather(a, x, y, size, x, y, size, &edges);
+    struct search search = {.analysis = a, .edges = &edges, .size = size, .best = choice};
+    search.source = avif_sample_at(source, x, y);
+    search.kept = frame->tools.candidates;
+    try_modes(&search);
+    int64_t cost = cost_of(a, &edges, x, y, size, choice->modes[0], choice->deltas[0]);
+    if (frame->tools.split_transforms) {
+        int64_t split = cost_split(a, choice, x, y, size);
+        choice->split_transform = split < cost;
+        cost = split < cost ? split : cost;
+    }
+    int bits = avif_mode_bits(choice->modes[0], choice->deltas[0]) +
+               (size == 3 ? BITS_PARTITION_8 : BITS_PARTITION);
+    return cost + avif_cost_of(&frame->quantiser, bits);
+}
+
+/* Returns the least cost of the block and all blocks in it. */
+static int64_t analyse(const struct analysis *a, int x, int y, int size)
+{
+    const struct avif_frame *frame = &a->encoder->frame;
+    int half = 1 << (size - 1), right = 8 * frame->cells_x, bottom = 8 * frame->cells_y;
+    if (x >= right || y >= bottom)
+        return 0;
+    struct avif_choice *choice = &a->choices[avif_choice_index(x, y, size)];
+    bool whole = x + half < right && y + half < bottom;
+    int64_t cost = whole ? analyse_block(a, choice, x, y, size) : INT64_MAX;
+    if (size == BLOCK_SIZE_MIN)
+        return cost;
+    int64_t split = avif_cost_of(&frame->quantiser, size == 4 ? BITS_PARTITION_16 : BITS_PARTITION);
+    for (int i = 0; i < 4; i++)
+        split += analyse(a, x + (i & 1) * half, y + (i >> 1) * half, size - 1);
+    choice->split = split <= cost;
+    return choice->split ? split : cost;
+}
+
+void avif_analyse(struct avif_encoder *encoder, const struct avif_bounds *tile, int x, int y)
+{
+    struct analysis a = {encoder, tile, encoder->superblock->choices};
+    memset(a.choices, 0, CHOICES * sizeof *a.choices);
+    (void)analyse(&a, x, y, SUPERBLOCK_SIZE);
+}

@@ -1,0 +1,123 @@
+/* chroma.c - the chroma planes of a block in stage B. */
+#include <string.h>
+
+#include "gpu/avif/decide/coding.h"
+#include "gpu/avif/predict/cfl.h"
+#include "gpu/avif/predict/modes.h"
+#include "gpu/avif/transform/levels.h"
+#include "gpu/avif/transform/transform.h"
+
+/* The best mode so far, and the one that is tried. */
+struct chroma {
+    struct avif_coding *coding;
+    struct avif_edges edges[2];
+    struct avif_trial trials[2][2]; /* [which][plane - 1] */
+    int which;                      /* the trial that may be overwritten */
+    int64_t least;
+    int x, y, size;
+    bool smooth;
+};
+
+static int type_of(int mode, int size)
+{
+    return size <= 4 ? avif_mode_type(mode) : DCT_DCT;
+}
+
+static void predict_both(struct chroma *chroma, int mode, int delta)
+{
+    for (int i = 0; i < 2; i++)
+        chroma->coding->encoder->kernels->predict(
+            &chroma->edges[i], chroma->size, mode, delta, chroma->smooth,
+            chroma->trials[chroma->which][i].prediction, (size_t)1 << chroma->size);
+}
+
+/* Compares the predictions that are in the trial with the best mode so far. */
+static void compare(struct chroma *chroma, int mode, int delta, const int alphas[2], int bits)
+{
+    const struct avif_encoder *encoder = chroma->coding->encoder;
+    struct avif_block *block = chroma->coding->block;
+    int64_t cost = avif_cost_of(&encoder->frame.quantiser, bits);
+    for (int i = 0; i < 2; i++) {
+        struct avif_trial *trial = &chroma->trials[chroma->which][i];
+        avif_transform_at(chroma->coding, i + 1, chroma->x, chroma->y, chroma->size,
+                          type_of(mode, chroma->size), trial->prediction, &trial->coefficients);
+        cost +=
+            encoder->kernels->cost(&trial->coefficients, chroma->size, &encoder->frame.quantiser);
+    }
+    if (cost >= chroma->least)
+        return;
+    chroma->least = cost;
+    chroma->which ^= 1;
+    block->uv_mode = (uint8_t)mode;
+    block->uv_delta = (int8_t)delta;
+    block->cfl[0] = (int8_t)alphas[0];
+    block->cfl[1] = (int8_t)alphas[1];
+}
+
+/* Returns the alpha in eighths that fits a plane best. dc: the prediction without luma */
+static int fit_alpha(const struct chroma *chroma, int plane, const int16_t *luma, int dc)
+{
+    const struct avif_plane *source = &chroma->coding->encoder->source[plane];
+    const uint8_t *at = avif_sample_at(source, chroma->x, chroma->y);
+    int side = 1 << chroma->size;
+    int64_t product = 0, square = 0;
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++) {
+            int value = luma[y * side + x];
+            square += value * value;
+            product += value * (at[(size_t)y * source->stride + (size_t)x] - dc);
+        }
+    return avif_cfl_alpha(product, square);
+}
+
+static void try_cfl(struct chroma *chroma, const int dc[2])
+{
+    const struct avif_coding *coding = chroma->coding;
+    const struct avif_frame *frame = &coding->encoder->frame;
+    int16_t luma[32 * 32] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
+    int side = 1 << chroma->size, alphas[2], bits = BITS_CFL;
+    int transform_size = coding->block->transform_size;
+    avif_cfl_luma(&coding->encoder->reconstruction[0], coding->x, coding->y, chroma->size,
+                  avif_cfl_end(coding->x, coding->size, transform_size, 8 * frame->cells_x),
+                  avif_cfl_end(coding->y, coding->size, transform_size, 8 * frame->cells_y), luma);
+    for (int i = 0; i < 2; i++) {
+        alphas[i] = fit_alpha(chroma, i + 1, luma, dc[i]);
+        bits += alphas[i] ? BITS_CFL_ALPHA : 0;
+    }
+    if (alphas[0] == 0 && alphas[1] == 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < side * side; k++)
+            chroma->trials[chroma->which][i].prediction[k] =
+                (uint8_t)avif_clip(dc[i] + avif_cfl_part(alphas[i], luma[k]));
+    compare(chroma, CFL_PRED, 0, alphas, bits);
+}
+
+void avif_code_chroma(struct avif_coding *coding)
+{
+    static const int none[2] = {0, 0};
+    struct avif_block *block = coding->block;
+    struct chroma chroma = {.coding = coding, .least = INT64_MAX, .x = coding->x / 2};
+    chroma.y = coding->y / 2;
+    chroma.size = coding->size - 1;
+    chroma.smooth = avif_smooth_neighbour(coding, true);
+    for (int i = 0; i < 2; i++)
+        avif_gather_coding(coding, i + 1, chroma.x, chroma.y, chroma.size, &chroma.edges[i]);
+    predict_both(&chroma, DC_PRED, 0);
+    const int dc[2] = {chroma.trials[0][0].prediction[0], chroma.trials[0][1].prediction[0]};
+    compare(&chroma, DC_PRED, 0, none, BITS_CHROMA_MODE);
+    if (block->mode != DC_PRED) {
+        int angle = avif_is_directional(block->mode) ? BITS_CHROMA_ANGLE : 0;
+        predict_both(&chroma, block->mode, block->delta);
+        compare(&chroma, block->mode, block->delta, none, BITS_CHROMA_MODE + angle);
+    }
+    if (coding->size <= 5)
+        try_cfl(&chroma, dc);
+    for (int i = 0; i < 2; i++) {
+        int16_t *levels =
+            coding->encoder->superblock->levels + avif_levels_at(i + 1, coding->x, coding->y);
+        block->ends[4 + i] = (uint16_t)avif_code_transform(
+            coding, i + 1, chroma.x, chroma.y, chroma.size, type_of(block->uv_mode, chroma.size),
+            &chroma.trials[chroma.which ^ 1][i], levels);
+    }
+}

@@ -1,0 +1,214 @@
+/*
+ * encoder.h - what all stages of the AV1 encoder share: the frame, its blocks and its planes.
+ *
+ * Sizes are base 2 logarithms of sides: a block has size 3 (8 x 8) to 6, a transform 2 to 6.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/avif/frame/options.h"
+#include "gpu/simt/simt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A function that reads a table (CONSTANT), which only kernels and C can. */
+#ifdef __CUDACC__
+#define LOOKUP SIMT
+#else
+#define LOOKUP DEVICE
+#endif
+
+enum { SUPERBLOCK = 64, SUPERBLOCK_SIZE = 6, BLOCK_SIZE_MIN = 3, BLOCK_SIZES = 4 };
+/* The 8 x 8 cells of a superblock, and its levels: luma, then both chroma planes. */
+enum { CELLS = 64, LUMA_LEVELS = 4096, CHROMA_LEVELS = 1024 };
+enum { CANDIDATES_MAX = 4, PLANES = 3 };
+
+enum avif_mode {
+    DC_PRED,
+    V_PRED,
+    H_PRED,
+    D45_PRED,
+    D135_PRED,
+    D113_PRED,
+    D157_PRED,
+    D203_PRED,
+    D67_PRED,
+    SMOOTH_PRED,
+    SMOOTH_V_PRED,
+    SMOOTH_H_PRED,
+    PAETH_PRED,
+    CFL_PRED, /* chroma only */
+    MODES = CFL_PRED
+};
+
+/* Of the columns, then of the rows. */
+enum avif_transform { DCT_DCT, ADST_DCT, DCT_ADST, ADST_ADST, IDENTITY, TRANSFORM_TYPES };
+
+/* The tools of an effort. */
+struct avif_tools {
+    bool smooth, diagonals; /* prediction modes besides DC, V and H */
+    bool split_transforms;  /* of luma blocks, once */
+    bool by_satd;           /* SATD alone chooses the mode of stage B */
+    unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
+    int candidates;         /* modes that stage A keeps for stage B */
+};
+
+/* The tiles are `columns` times `rows`, each of width x height superblocks but the last ones. */
+struct avif_tiles {
+    int columns, rows, width, height;
+    int columns_log2, rows_log2;
+    /* The bounds of the logarithms, from the size of the frame. */
+    int columns_log2_min, columns_log2_max, rows_log2_min, rows_log2_max;
+};
+
+/* Classes of levels by what it saves to lower them by one: 0 to 3: a level of 1, by the sum of the
+ * levels after it, 4: 2, 5: more. */
+enum { LOWER_TWO = 4, LOWER_MORE = 5, LOWER_CLASSES = 6 };
+
+/* A quantiser index, and what follows from it. Costs are in units of the squared error of
+ * coefficients, which are 8 times those of an orthonormal transform. */
+struct avif_quantiser {
+    int index;
+    int steps[2];        /* of DC, of the other coefficients */
+    uint32_t inverse[2]; /* 2^32 / step, rounded up */
+    int rounding[2];     /* added before the division by the step */
+    int cost_rounding;   /* the same in estimates, for all coefficients */
+    /* Costs of 1/16 bit with COST_BITS fractional bits: in squared errors, and in SATDs. */
+    int64_t lambda;
+    int lambda_satd;
+    /* Of both steps: a level is lowered if the coefficient exceeds it by less. */
+    int lowered[2][LOWER_CLASSES];
+};
+enum { COST_BITS = 10 };
+
+DEVICE int64_t avif_cost_of(const struct avif_quantiser *quantiser, int64_t sixteenths)
+{
+    return (quantiser->lambda * sixteenths) >> COST_BITS;
+}
+
+/* Strengths of the filters after the reconstruction (AV1 5.9.11, 5.9.19). */
+struct avif_filters {
+    int deblocking, cdef_primary, cdef_secondary;
+};
+
+struct avif_frame {
+    uint32_t width, height;
+    int planes;           /* 1 or PLANES */
+    int cells_x, cells_y; /* 8 x 8, which cover the image */
+    int superblocks_x, superblocks_y;
+    struct avif_tiles tiles;
+    struct avif_tools tools;
+    struct avif_quantiser quantiser;
+    struct avif_filters filters;
+};
+
+/* A plane of superblocks_x times superblocks_y superblocks. */
+struct avif_plane {
+    uint8_t *samples;
+    size_t stride;
+};
+
+DEVICE uint8_t *avif_sample_at(const struct avif_plane *plane, int x, int y)
+{
+    return plane->samples + (size_t)y * plane->stride + (size_t)x;
+}
+
+/* Candidates of stage A for a block of each size and position, the best one first. */
+struct avif_choice {
+    uint8_t modes[CANDIDATES_MAX];
+    int8_t deltas[CANDIDATES_MAX];
+    uint8_t count;
+    bool split_transform, split; /* split: into four blocks */
+};
+
+/* A block, as stage B has decided. Each of its cells has a copy, which later blocks read. */
+struct avif_block {
+    uint8_t size, mode, uv_mode, skip;
+    int8_t delta, uv_delta;
+    int8_t cfl[2];          /* alphas of U and V, -16 to 16 */
+    uint8_t transform_size; /* of luma */
+    uint8_t types[4];       /* of luma's transforms */
+    uint16_t ends[6];       /* levels of each transform that are coded: luma 0 to 3, U, V */
+};
+
+/* The decisions of stage A for a superblock: its blocks of size 6, then of 5, 4 and 3, each in
+ * raster order. */
+enum { CHOICES = 1 + 4 + 16 + 64 };
+DEVICE int avif_choice_index(int x, int y, int size)
+{
+    int across = SUPERBLOCK_SIZE - size, first = size == 6 ? 0 : size == 5 ? 1 : size == 4 ? 5 : 21;
+    return first + ((y & 63) >> size << across) + ((x & 63) >> size);
+}
+
+/* Interleaves the bits of x and y, below 16: the order of 8 x 8 or 4 x 4 blocks in a superblock. */
+DEVICE uint32_t avif_morton(uint32_t x, uint32_t y)
+{
+    uint32_t both = x | y << 16;
+    both = (both | both << 4) & 0x0F0F0F0F;
+    both = (both | both << 2) & 0x33333333;
+    both = (both | both << 1) & 0x55555555;
+    return (both & 0xFFFF) | both >> 15;
+}
+
+/* Where the levels of a block's plane begin in its superblock. Those of a split block's transforms
+ * follow each other. (x, y): of the block in luma samples */
+DEVICE int avif_levels_at(int plane, int x, int y)
+{
+    int cell = (int)avif_morton((uint32_t)(x & 63) >> 3, (uint32_t)(y & 63) >> 3);
+    return plane == 0 ? cell * 64 : LUMA_LEVELS + (plane - 1) * CHROMA_LEVELS + cell * 16;
+}
+
+/* The state of stages A to D for the superblock that the host encodes. */
+struct avif_superblock {
+    struct avif_choice choices[CHOICES];
+    /* Levels by cell in Morton order, raster order within a transform block. */
+    int16_t levels[LUMA_LEVELS + 2 * CHROMA_LEVELS] __attribute__((aligned(64)));
+};
+
+struct avif_kernels; /* kernels/kernels.h */
+
+/* What all stages of the host read, and the planes that they write. */
+struct avif_encoder {
+    struct avif_frame frame;
+    struct avif_plane source[PLANES], reconstruction[PLANES], proxy;
+    struct avif_block *blocks; /* by cell, cells_x per row */
+    struct avif_superblock *superblock;
+    const struct avif_kernels *kernels;
+};
+
+/* Bounds of a tile in luma samples. The right and lower ones are those of whole cells. */
+struct avif_bounds {
+    int left, top, right, bottom;
+};
+
+/* Returns the block at (x, y), in luma samples. */
+DEVICE struct avif_block *avif_block_at(const struct avif_encoder *encoder, int x, int y)
+{
+    return &encoder->blocks[(size_t)(y >> 3) * (size_t)encoder->frame.cells_x + (size_t)(x >> 3)];
+}
+
+/* ---- frame.c ---- */
+
+/* Sets all members. Returns false if the encoder does not take such an image. */
+bool avif_frame_set(struct avif_frame *frame, uint32_t width, uint32_t height, uint32_t channels,
+                    const struct avif_encode_options *options);
+/* Returns seq_level_idx of the sequence header. */
+int avif_level(const struct avif_frame *frame);
+
+DEVICE int avif_min(int a, int b)
+{
+    return a < b ? a : b;
+}
+DEVICE int avif_max(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,169 @@
+/* frame.c - what follows from the size of an image and from its options, before its pixels. */
+#include "gpu/avif/frame/encoder.h"
+
+#include <assert.h>
+
+#include "conf/limits.h"
+#include "gpu/avif/frame/quantiser.h"
+
+/* Limits of the bitstream, in superblocks (AV1 5.9.15). */
+enum {
+    TILE_WIDTH_MAX = 4096 / SUPERBLOCK,
+    TILE_AREA_MAX = 4096 * 2304 / (SUPERBLOCK * SUPERBLOCK),
+    TILES_MAX = 64
+};
+
+enum { ALL_TYPES = (1 << TRANSFORM_TYPES) - 1 };
+
+/* Efforts 0 to AVIF_EFFORT_MAX. Against libaom 3.6 at speed 9, files of equal PSNR are smaller by
+ * about 20, 30 and 31% (photographs), and by 20, 36 and 42% (text on a screen). */
+static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
+    {.by_satd = true, .types = 1 << DCT_DCT | 1 << IDENTITY, .candidates = 3},
+    {.smooth = true,
+     .diagonals = true,
+     .split_transforms = true,
+     .by_satd = true,
+     .types = ALL_TYPES,
+     .candidates = 4},
+    {.smooth = true,
+     .diagonals = true,
+     .split_transforms = true,
+     .types = ALL_TYPES,
+     .candidates = 4},
+};
+
+/* ---- tiles ---- */
+
+/* The smallest k with unit << k >= size. */
+static int log2_covering(int unit, int size)
+{
+    int k = 0;
+    while (unit << k < size)
+        k++;
+    return k;
+}
+
+static int divide_up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* As few uniformly spaced tiles as the limits allow. Returns false if there would be too many. */
+static bool set_tiles(struct avif_frame *frame)
+{
+    struct avif_tiles *tiles = &frame->tiles;
+    int across = frame->superblocks_x, down = frame->superblocks_y;
+    tiles->columns_log2_min = log2_covering(TILE_WIDTH_MAX, across);
+    tiles->columns_log2_max = log2_covering(1, avif_min(across, TILES_MAX));
+    tiles->rows_log2_max = log2_covering(1, avif_min(down, TILES_MAX));
+    int least = log2_covering(TILE_AREA_MAX, across * down);
+    least = avif_max(least, tiles->columns_log2_min);
+    tiles->columns_log2 = tiles->columns_log2_min;
+    tiles->rows_log2_min = tiles->rows_log2 = avif_max(least - tiles->columns_log2, 0);
+    tiles->width = divide_up(across, 1 << tiles->columns_log2);
+    tiles->height = divide_up(down, 1 << tiles->rows_log2);
+    /* Rounded up, the sides may have a larger product than the limit. */
+    while (tiles->width * tiles->height > TILE_AREA_MAX && tiles->height > 1)
+        tiles->height = divide_up(down, 1 << ++tiles->rows_log2);
+    tiles->columns = divide_up(across, tiles->width);
+    tiles->rows = divide_up(down, tiles->height);
+    return tiles->rows_log2 <= tiles->rows_log2_max;
+}
+
+/* ---- strengths ---- */
+
+/* Returns the error from which on it does not pay to lower a level: the least error for which the
+ * squares of error and error + step differ by the cost of the bits. */
+static int lowered_below(const struct avif_quantiser *quantiser, int step, int sixteenths)
+{
+    /* Half the cost: not all of the bits are saved. */
+    int64_t cost = avif_cost_of(quantiser, sixteenths) / 2, excess = cost - (int64_t)step * step;
+    int64_t twice = 2 * step;
+    return (int)(excess < 0 ? -(-excess / twice) : (excess + twice - 1) / twice);
+}
+
+static void set_lowered(struct avif_quantiser *to)
+{
+    static const int saved[LOWER_CLASSES] = {88, 64, 48, 32, 24, 14};
+    for (int i = 0; i < 2; i++)
+        for (int group = 0; group < LOWER_CLASSES; group++)
+            to->lowered[i][group] = lowered_below(to, to->steps[i], saved[group]);
+}
+
+static void set_quantiser(int index, struct avif_quantiser *to)
+{
+    /* Per cent of a step, and thousandths of a squared step per bit. */
+    enum { round_dc = 45, round_ac = 45, round_cost = 40, lambda = 90, lambda_satd = 350 };
+    int step = avif_ac_steps[index];
+    to->index = index;
+    to->steps[0] = avif_dc_steps[index];
+    to->steps[1] = step;
+    to->inverse[0] = (uint32_t)((((uint64_t)1 << 32) + to->steps[0] - 1) / to->steps[0]);
+    to->inverse[1] = (uint32_t)((((uint64_t)1 << 32) + step - 1) / step);
+    to->rounding[0] = to->steps[0] * round_dc / 100;
+    to->rounding[1] = step * round_ac / 100;
+    to->cost_rounding = step * round_cost / 100;
+    to->lambda = ((int64_t)step * step * lambda << COST_BITS) / (1000 * 16);
+    set_lowered(to);
+    to->lambda_satd = (step * lambda_satd << COST_BITS) / (1000 * 16);
+}
+
+/* As libaom's fast levels for still pictures: both grow with the step. */
+static void set_filters(const struct avif_quantiser *quantiser, struct avif_filters *to)
+{
+    int step = quantiser->steps[1], eighth = step / 8;
+    int64_t level = (((int64_t)step * 20723 + 1015158 + (1 << 17)) >> 18) - 4;
+    to->deblocking = level < 0 ? 0 : level > 63 ? 63 : (int)level;
+    to->cdef_primary = avif_min(15, eighth / 4);
+    to->cdef_secondary = eighth > 40 ? 2 : eighth > 12 ? 1 : 0;
+}
+
+/* ---- frame ---- */
+
+bool avif_frame_set(struct avif_frame *frame, uint32_t width, uint32_t height, uint32_t channels,
+                    const struct avif_encode_options *options)
+{
+    assert(options->quality >= 1 && options->quality <= 99);
+    assert(options->effort >= 0 && options->effort <= AVIF_EFFORT_MAX);
+    if (width < 1 || height < 1 || width > SIDE_CEILING || height > SIDE_CEILING)
+        return false;
+    *frame = (struct avif_frame){.width = width, .height = height};
+    frame->planes = channels == 1 ? 1 : PLANES;
+    frame->cells_x = (int)(width + 7) / 8;
+    frame->cells_y = (int)(height + 7) / 8;
+    frame->superblocks_x = divide_up((int)width, SUPERBLOCK);
+    frame->superblocks_y = divide_up((int)height, SUPERBLOCK);
+    frame->tools = efforts[options->effort];
+    set_quantiser(avif_quantiser_index(options->quality), &frame->quantiser);
+    if (!options->unfiltered)
+        set_filters(&frame->quantiser, &frame->filters);
+    return set_tiles(frame);
+}
+
+int avif_level(const struct avif_frame *frame)
+{
+    enum { any = 31, side_min = 16, cropped_tile_min = 8 };
+    /* AV1 annex A.3, without rates. */
+    static const struct {
+        int level;
+        uint32_t area, width, height;
+        int tiles, columns;
+    } levels[] = {
+        {0, 147456, 2048, 1152, 8, 4},        {1, 278784, 2816, 1584, 8, 4},
+        {4, 665856, 4352, 2448, 16, 6},       {5, 1065024, 5504, 3096, 16, 6},
+        {8, 2359296, 6144, 3456, 32, 8},      {12, 8912896, 8192, 4352, 64, 8},
+        {16, 35651584, 16384, 8704, 128, 16},
+    };
+    const struct avif_tiles *tiles = &frame->tiles;
+    uint32_t last_x = frame->width - (uint32_t)((tiles->columns - 1) * tiles->width * SUPERBLOCK);
+    uint32_t last_y = frame->height - (uint32_t)((tiles->rows - 1) * tiles->height * SUPERBLOCK);
+    if (frame->width < side_min || frame->height < side_min || last_x < cropped_tile_min ||
+        last_y < cropped_tile_min)
+        return any;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if ((uint64_t)frame->width * frame->height <= levels[i].area &&
+            frame->width <= levels[i].width && frame->height <= levels[i].height &&
+            tiles->columns * tiles->rows <= levels[i].tiles && tiles->columns <= levels[i].columns)
+            return levels[i].level;
+    return any;
+}
