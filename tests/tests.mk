@@ -39,7 +39,7 @@ $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
 # The references of the AVIF tests, and the sources of their files.
-AVIF_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,avif avif_header avif_own metadata) \
+AVIF_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,avif avif_header avif_metadata avif_own metadata) \
              $(O)/tests/unit/gpu/test_avif_encoder $(O)/tests/fuzz/fuzz_avif $(O)/tests/fuzz/replay_avif
 $(AVIF_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
 $(O)/tests/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)

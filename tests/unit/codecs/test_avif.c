@@ -3,148 +3,9 @@
 
 #ifdef GPUIMGD_AVIF
 
-#include <avif/avif.h>
-
 #include "tests/fixtures/avif_boxes.h"
-#include "tests/fixtures/camera.h"
+#include "tests/fixtures/avif_rig.h"
 #include "tests/fixtures/gpu/gpu_run.h"
-
-/* A file to write: 4:4:4 at the lossless quantizer, unless said otherwise. */
-struct avif {
-    uint32_t width, height, depth; /* 0: 8 bits */
-    avifPixelFormat format;        /* 0: 4:4:4 */
-    bool alpha, premultiplied, limited;
-    int quantizer, angle, axis;    /* angle: of irot, and axis of imir, both plus 1; 0: none */
-    const avifCleanApertureBox *clap;
-    const struct picture_file *icc, *exif, *xmp;
-    int frames;                    /* > 1: a sequence */
-    bool grid;                     /* of 2 x 1 cells with these sides */
-};
-
-static void set_axis(avifImage *image, int axis)
-{
-    image->transformFlags |= AVIF_TRANSFORM_IMIR;
-#if AVIF_VERSION_MAJOR >= 1
-    image->imir.axis = (uint8_t)axis;
-#else
-    image->imir.mode = (uint8_t)axis;
-#endif
-}
-
-static avifImage *image_of(const struct avif *options, uint32_t seed)
-{
-    uint32_t depth = options->depth ? options->depth : 8;
-    avifImage *image = avifImageCreate(options->width, options->height, (int)depth,
-                                       options->format ? options->format
-                                                       : AVIF_PIXEL_FORMAT_YUV444);
-    avifRGBImage rgb;
-    assert_non_null(image);
-    image->yuvRange = options->limited ? AVIF_RANGE_LIMITED : AVIF_RANGE_FULL;
-    image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
-    image->alphaPremultiplied = options->premultiplied;
-    if (options->icc)
-        (void)avifImageSetProfileICC(image, options->icc->bytes, options->icc->length);
-    if (options->exif)
-        (void)avifImageSetMetadataExif(image, options->exif->bytes, options->exif->length);
-    if (options->xmp)
-        (void)avifImageSetMetadataXMP(image, options->xmp->bytes, options->xmp->length);
-    image->transformFlags = AVIF_TRANSFORM_NONE; /* libavif has copied EXIF's orientation */
-    avifRGBImageSetDefaults(&rgb, image);
-    rgb.depth = 8;
-    rgb.format = options->alpha ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
-    uint32_t channels = options->alpha ? 4 : 3;
-    rgb.pixels = picture_pixels(options->width, options->height, channels, seed);
-    rgb.rowBytes = options->width * channels;
-    assert_int_equal(avifImageRGBToYUV(image, &rgb), AVIF_RESULT_OK);
-    free(rgb.pixels);
-    if (options->angle) {
-        image->transformFlags |= AVIF_TRANSFORM_IROT;
-        image->irot.angle = (uint8_t)(options->angle - 1);
-    }
-    if (options->axis)
-        set_axis(image, options->axis - 1);
-    if (options->clap) {
-        image->transformFlags |= AVIF_TRANSFORM_CLAP;
-        image->clap = *options->clap;
-    }
-    return image;
-}
-
-static avifResult add_images(avifEncoder *encoder, const struct avif *options, avifImage **images)
-{
-    if (options->grid)
-        return avifEncoderAddImageGrid(encoder, 2, 1, (const avifImage *const *)images,
-                                       AVIF_ADD_IMAGE_FLAG_SINGLE);
-    if (options->frames < 2)
-        return avifEncoderAddImage(encoder, images[0], 1, AVIF_ADD_IMAGE_FLAG_SINGLE);
-    for (int i = 0; i < 2; i++)
-        if (avifEncoderAddImage(encoder, images[i], 1, AVIF_ADD_IMAGE_FLAG_NONE) != AVIF_RESULT_OK)
-            return AVIF_RESULT_UNKNOWN_ERROR;
-    return AVIF_RESULT_OK;
-}
-
-static struct picture_file avif_file(const struct avif *options)
-{
-    avifImage *images[] = {image_of(options, 3), image_of(options, 4)};
-    avifEncoder *encoder = avifEncoderCreate();
-    avifRWData out = AVIF_DATA_EMPTY;
-    encoder->maxThreads = 1;
-    encoder->speed = AVIF_SPEED_FASTEST;
-    encoder->minQuantizer = encoder->maxQuantizer = options->quantizer;
-    assert_int_equal(add_images(encoder, options, images), AVIF_RESULT_OK);
-    assert_int_equal(avifEncoderFinish(encoder, &out), AVIF_RESULT_OK);
-    struct picture_file whole = {out.data, out.size}, file = picture_cut(&whole, out.size);
-    avifRWDataFree(&out);
-    avifEncoderDestroy(encoder);
-    avifImageDestroy(images[0]);
-    avifImageDestroy(images[1]);
-    return file;
-}
-#define make_avif(...) avif_file(&(struct avif){__VA_ARGS__})
-
-/* Compares a part of the image, NULL: all of it, with libavif's conversion to 8 bits. libavif omits
- * an opaque alpha. */
-static void expect_part_as_libavif(const struct picture_file *file, const avifCropRect *part)
-{
-    avifDecoder *decoder = avifDecoderCreate();
-    avifImage *image = avifImageCreateEmpty();
-    avifRGBImage rgb;
-    decoder->strictFlags = AVIF_STRICT_DISABLED;
-    decoder->imageDimensionLimit = SIDE_CEILING;
-    assert_int_equal(avifDecoderReadMemory(decoder, image, file->bytes, file->length),
-                     AVIF_RESULT_OK);
-    uint32_t channels = image->alphaPlane                               ? 4
-                        : image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400 ? 1
-                                                                       : 3;
-    avifRGBImageSetDefaults(&rgb, image);
-    rgb.depth = 8;
-    rgb.format = channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
-    rgb.rowBytes = image->width * (channels == 4 ? 4 : 3);
-    rgb.pixels = malloc((size_t)rgb.rowBytes * image->height);
-    assert_non_null(rgb.pixels);
-    assert_int_equal(avifImageYUVToRGB(image, &rgb), AVIF_RESULT_OK);
-    rig_reads(file, STATUS_OK, NULL);
-    avifCropRect all = {0, 0, image->width, image->height};
-    part = part ? part : &all;
-    assert_int_equal(rig.info.width, part->width);
-    assert_int_equal(rig.info.height, part->height);
-    if (channels == 1)
-        for (size_t i = 0; i < (size_t)image->width * image->height; i++)
-            rgb.pixels[i] = rgb.pixels[3 * i];
-    for (uint32_t y = 0; y < part->height; y++)
-        memmove(rgb.pixels + (size_t)y * part->width * channels,
-                rgb.pixels + ((size_t)(part->y + y) * image->width + part->x) * channels,
-                (size_t)part->width * channels);
-    rig_expect_pixels(&rig, rgb.pixels, channels);
-    free(rgb.pixels);
-    avifImageDestroy(image);
-    avifDecoderDestroy(decoder);
-}
-
-static void expect_as_libavif(const struct picture_file *file)
-{
-    expect_part_as_libavif(file, NULL);
-}
 
 /* The largest difference between the decoded image and the scene. */
 static int largest_error(uint32_t channels, uint32_t compared, uint32_t seed)
@@ -172,12 +33,15 @@ TEST(test_decode)
                                             AVIF_PIXEL_FORMAT_YUV420, AVIF_PIXEL_FORMAT_YUV400};
     for (size_t i = 0; i < COUNT_OF(sides) * COUNT_OF(kinds); i++)
         for (int variant = 0; variant < 8; variant++) {
-            struct avif options = {.width = sides[i / 4][0], .height = sides[i / 4][1],
-                                   .format = kinds[i % 4], .alpha = variant & 1,
-                                   .limited = variant & 2, .depth = variant & 4 ? 10 : 8,
-                                   .quantizer = 20};
-            struct picture_file file = avif_file(&options);
-            expect_as_libavif(&file);
+            struct avif_options options = {.width = sides[i / 4][0],
+                                           .height = sides[i / 4][1],
+                                           .format = kinds[i % 4],
+                                           .alpha = variant & 1,
+                                           .limited = variant & 2,
+                                           .depth = variant & 4 ? 10 : 8,
+                                           .quantizer = 20};
+            struct picture_file file = avif_write(&options);
+            avif_expect_as_libavif(&file);
             picture_free(&file);
         }
 }
@@ -195,14 +59,14 @@ TEST(test_bands)
             make_avif(.width = 901, .height = 1101, .format = kinds[i % 4], .alpha = i % 3 == 1,
                       .depth = i / 4 % 3 == 2 ? 10 : 8, .quantizer = 30,
                       .clap = cut ? &clap : NULL);
-        expect_part_as_libavif(&file, cut ? &part : NULL);
+        avif_expect_part(&file, cut ? &part : NULL);
         picture_free(&file);
     }
     for (int i = 0; i < 2; i++) {
         struct picture_file wide = make_avif(.width = 65500, .height = 35, .alpha = i,
                                              .format = AVIF_PIXEL_FORMAT_YUV420, .quantizer = 50);
         rig.limits.side_max = SIDE_CEILING;
-        expect_as_libavif(&wide);
+        avif_expect_as_libavif(&wide);
         picture_free(&wide);
     }
 }
@@ -215,7 +79,7 @@ TEST(test_depths)
             int rounding = AVIF_VERSION >= 1000000 && depth == 12 ? 3 : 2;
             struct picture_file file = make_avif(.width = 70, .height = 50, .depth = depth,
                                                  .alpha = alpha);
-            expect_as_libavif(&file);
+            avif_expect_as_libavif(&file);
             assert_true(largest_error(alpha ? 4 : 3, alpha ? 4 : 3, 3) <= rounding);
             picture_free(&file);
         }
@@ -225,7 +89,7 @@ TEST(test_premultiplied)
 {
     struct picture_file file = make_avif(.width = 70, .height = 50, .alpha = true,
                                          .premultiplied = true);
-    expect_as_libavif(&file);
+    avif_expect_as_libavif(&file);
     picture_free(&file);
 }
 
@@ -234,7 +98,7 @@ TEST(test_grids_and_sequences)
     struct picture_file file = make_avif(.width = 128, .height = 64, .grid = true);
     rig_reads(&file, STATUS_OK, NULL);
     assert_int_equal(rig.info.width, 256);
-    expect_as_libavif(&file);
+    avif_expect_as_libavif(&file);
     picture_free(&file);
     file = make_avif(.width = 70, .height = 50, .frames = 2);
     rig_reads(&file, STATUS_OK, NULL);
@@ -313,7 +177,7 @@ TEST(test_clap)
         struct picture_file file =
             make_avif(.width = 67, .height = 46, .format = kinds[i % 3], .alpha = i / 3 % 2,
                       .quantizer = 20, .clap = &rows[row].clap);
-        expect_part_as_libavif(&file, rows[row].part.width > 0 ? &rows[row].part : NULL);
+        avif_expect_part(&file, rows[row].part.width > 0 ? &rows[row].part : NULL);
         picture_free(&file);
     }
 }
@@ -329,7 +193,7 @@ TEST(test_encode)
                 struct image image = rig_picture(sides[i][0], sides[i][1], channels, 7);
                 struct picture_file file = rig_encode_as(
                     &image, "avif", .encoder = {.quality = 100, .effort = effort});
-                expect_as_libavif(&file);
+                avif_expect_as_libavif(&file);
                 /* Gray and alpha are not converted. */
                 if (channels == 1)
                     assert_int_equal(largest_error(1, 1, 7), 0);
@@ -342,34 +206,16 @@ TEST(test_encode)
             }
 }
 
-/* The planes that libavif's own conversion of the whole image gives, encoded by libavif. */
+/* The file that libavif writes from its own conversion of the whole image. */
 static struct picture_file libavif_file(const struct image *image, int effort)
 {
-    avifImage *planes = avifImageCreate(image->width, image->height, 8, AVIF_PIXEL_FORMAT_YUV420);
+    avifImage *planes = avif_planes(image, AVIF_PIXEL_FORMAT_YUV420);
     avifEncoder *encoder = avifEncoderCreate();
-    avifRWData out = AVIF_DATA_EMPTY;
-    avifRGBImage rgb;
-    planes->yuvRange = AVIF_RANGE_FULL;
-    planes->colorPrimaries = AVIF_COLOR_PRIMARIES_BT709;
-    planes->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_SRGB;
-    planes->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
-    avifRGBImageSetDefaults(&rgb, planes);
-    rgb.depth = 8;
-    rgb.format = image->channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
-    rgb.pixels = image->pixels;
-    rgb.rowBytes = (uint32_t)image->stride;
-    assert_int_equal(avifImageRGBToYUV(planes, &rgb), AVIF_RESULT_OK);
-    encoder->maxThreads = 1;
     encoder->minQuantizer = encoder->maxQuantizer = AVIF_QUANTIZER_LOSSLESS;
     encoder->minQuantizerAlpha = encoder->maxQuantizerAlpha = AVIF_QUANTIZER_LOSSLESS;
     encoder->speed = AVIF_SPEED_FASTEST - effort;
     encoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
-    assert_int_equal(avifEncoderWrite(encoder, planes, &out), AVIF_RESULT_OK);
-    struct picture_file whole = {out.data, out.size}, file = picture_cut(&whole, out.size);
-    avifRWDataFree(&out);
-    avifEncoderDestroy(encoder);
-    avifImageDestroy(planes);
-    return file;
+    return avif_write_planes(encoder, planes);
 }
 
 /* An encode in several bands gives libavif's own file. */
@@ -390,209 +236,26 @@ TEST(test_encode_bands)
     struct image gray = rig_picture(1501, 1100, 1, 7); /* more than a window */
     struct picture_file file = rig_encode_as(&gray, "avif", .encoder = {.quality = 100});
     rig.limits.pixels_max = PIXELS_CEILING;
-    expect_as_libavif(&file);
+    avif_expect_as_libavif(&file);
     assert_int_equal(largest_error(1, 1, 7), 0);
     free(gray.pixels);
     picture_free(&file);
 }
 
-/* Efforts of libaom and of the own encoder (codecs/avif/header.h). */
-static const int both[] = {0, 1};
-
-/* The encoder writes irot and imir as libavif translates the orientation of EXIF. */
-TEST(test_orientation_written)
-{
-    struct image image = rig_picture(40, 30, 3, 1);
-    for (int i = 0; i < 2 * (ORIENTATION_MAX + 1); i++) {
-        int orientation = i / 2;
-        struct picture_file exif = picture_exif((uint16_t)(orientation ? orientation : 1), false,
-                                                true);
-        struct picture_file file =
-            rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = both[i % 2],
-                          .orientation = orientation);
-        avifDecoder *decoder = avifDecoderCreate();
-        avifImage *read = avifImageCreateEmpty(), *wanted = avifImageCreateEmpty();
-        assert_int_equal(avifDecoderReadMemory(decoder, read, file.bytes, file.length),
-                         AVIF_RESULT_OK);
-        (void)avifImageSetMetadataExif(wanted, exif.bytes, exif.length);
-        assert_int_equal(read->transformFlags, wanted->transformFlags);
-        assert_int_equal(read->irot.angle, wanted->irot.angle);
-        assert_memory_equal(&read->imir, &wanted->imir, sizeof read->imir);
-        assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
-        assert_int_equal(rig.info.orientation, orientation ? orientation : 1);
-        avifImageDestroy(read);
-        avifImageDestroy(wanted);
-        avifDecoderDestroy(decoder);
-        picture_free(&file);
-        picture_free(&exif);
-    }
-    free(image.pixels);
-}
-
-/* An output that is not upright says so in its EXIF, with any EXIF in the AVIF. */
-TEST(test_orientation_kept)
-{
-    static const char *const names[] = {"jpeg", "png", "avif",
-#ifdef GPUIMGD_WEBP
-                                        "webp",
-#endif
-    };
-    struct picture_file with = camera_exif(true, 1, 9, 7, 0);
-    struct picture_file without = picture_cut(&with, with.length);
-    uint8_t *tag = memmem(without.bytes, without.length, "\1\x12\0\3", 4);
-    assert_non_null(tag);
-    tag[1] = 0x13;
-    const struct picture_file *exifs[] = {&with, &without, NULL};
-    for (size_t i = 0; i < COUNT_OF(names) * 3; i++) {
-        struct picture_file file = make_avif(.width = 9, .height = 7, .angle = 2,
-                                             .exif = exifs[i % 3]);
-        rig.limits.metadata = METADATA_EXIF;
-        rig.limits.keeps_orientation = true;
-        rig_reads(&file, STATUS_OK, NULL);
-        assert_int_equal(rig.info.orientation, 8);
-        const struct metadata_fit fit = {.orientation = 8, .width = 9, .height = 7};
-        image_info_fit_metadata(&rig.info, &fit);
-        struct picture_file made = rig_encode_as(
-            &rig.image, names[i / 3], .encoder = encoder_defaults, .exif = rig.info.exif,
-            .exif_bytes = rig.info.exif_bytes, .orientation = 8);
-        rig_reads_once(made, STATUS_OK, NULL);
-        assert_int_equal(rig.info.orientation, 8);
-        picture_free(&file);
-    }
-    picture_free(&without);
-    picture_free(&with);
-}
-
-/* No EXIF is made for upright outputs, or if they keep none. */
-TEST(test_orientation_not_kept)
-{
-    for (int i = 0; i < 4; i++) {
-        rig.limits.metadata = i == 0 ? METADATA_XMP : METADATA_EXIF;
-        rig.limits.keeps_orientation = i != 1;
-        rig_reads_once(make_avif(.width = 9, .height = 7, .angle = i == 2 ? 0 : 2), STATUS_OK,
-                       NULL);
-        assert_int_equal(rig.info.exif != NULL, i == 3);
-    }
-}
-
 TEST(test_quality)
 {
     struct image image = rig_picture(200, 150, 3, 5);
-    for (size_t i = 0; i < COUNT_OF(both); i++) {
+    for (size_t i = 0; i < AVIF_BOTH; i++) {
         size_t before = 0;
         for (int quality = 1; quality <= 100; quality += 33) {
             struct picture_file file = rig_encode_as(&image, "avif", .encoder.quality = quality,
-                                                     .encoder.effort = both[i]);
+                                                     .encoder.effort = avif_both_efforts[i]);
             assert_true(file.length > before);
             before = file.length;
             picture_free(&file);
         }
     }
     free(image.pixels);
-}
-
-TEST(test_profile)
-{
-    struct picture_file icc = picture_icc(3000, "RGB "), gray = picture_icc(500, "GRAY");
-    for (size_t i = 0; i < 3 * COUNT_OF(both); i++) {
-        uint32_t channels = (uint32_t[]){1, 3, 4}[i / 2];
-        int effort = both[i % 2];
-        struct image image = rig_picture(40, 30, channels, 1);
-        struct picture_file file =
-            rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = effort,
-                          .icc = icc.bytes, .icc_bytes = icc.length);
-        expect_as_libavif(&file);
-        assert_int_equal(rig.info.icc_bytes, channels >= 3 ? icc.length : 0);
-        if (channels >= 3)
-            assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
-        picture_free(&file);
-        file = rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = effort,
-                             .icc = gray.bytes, .icc_bytes = gray.length);
-        expect_as_libavif(&file);
-        assert_null(rig.info.icc);
-        picture_free(&file);
-        free(image.pixels);
-    }
-    picture_free(&gray);
-    picture_free(&icc);
-}
-
-/* Profiles are read; damaged ones, and those for gray in a file with colours, are dropped. */
-TEST(test_profile_read)
-{
-    static const avifPixelFormat layouts[] = {AVIF_PIXEL_FORMAT_YUV444, AVIF_PIXEL_FORMAT_YUV400};
-    for (int i = 0; i < 10; i++) {
-        bool damaged = i / 2 >= 2;
-        struct picture_file icc = picture_icc(i / 2 == 4 ? ICC_BYTES_MAX + 4 : 500,
-                                              i / 2 == 0 ? "GRAY" : "RGB ");
-        icc.bytes[3] += i / 2 == 2; /* a wrong size field */
-        icc.bytes[36] += i / 2 == 3; /* the signature is wrong */
-        struct picture_file file =
-            make_avif(.width = 9, .height = 7, .icc = &icc, .format = layouts[i % 2]);
-        expect_as_libavif(&file);
-        bool kept = !damaged && i != 0;
-        assert_int_equal(rig.info.icc_bytes, kept ? icc.length : 0);
-        if (kept)
-            assert_memory_equal(rig.info.icc, icc.bytes, icc.length);
-        picture_free(&file);
-        picture_free(&icc);
-    }
-}
-
-/* Metadata of many megabytes is left out, EXIF last. */
-TEST(test_large_metadata)
-{
-    enum { large = 13 << 20 };
-    rig.limits.metadata = METADATA_ALL;
-    for (int i = 0; i < 4; i++) {
-        struct picture_file exif = camera_exif(true, 6, 9, 7, i % 2 ? large : 0);
-        struct picture_file xmp = picture_garbage(i / 2 ? large : 100, 1);
-        memset(xmp.bytes, 'x', xmp.length);
-        struct picture_file file = make_avif(.width = 9, .height = 7, .exif = &exif, .xmp = &xmp);
-        expect_as_libavif(&file);
-        assert_int_equal(rig.info.exif != NULL, i % 2 == 0);
-        assert_int_equal(rig.info.xmp_bytes, i == 0 ? 100 : 0);
-        picture_free(&file);
-        picture_free(&exif);
-        picture_free(&xmp);
-    }
-    struct picture_file icc = picture_icc(large, "RGB ");
-    rig_reads_once(make_avif(.width = 9, .height = 7, .icc = &icc), STATUS_DECODE_LIMIT,
-                   "the AVIF's header has more than 10485760 bytes of boxes and metadata");
-    picture_free(&icc);
-}
-
-/* As libavif reads it. EXIF does not change irot and imir. */
-TEST(test_metadata)
-{
-    struct picture_file exif = camera_exif(true, 6, 40, 30, 1), xmp = camera_xmp(6, true);
-    for (int i = 0; i < 24; i++) {
-        bool has_exif = i / 3 % 2, has_xmp = i / 6 % 2;
-        struct image image = rig_picture(40, 30, (uint32_t[]){1, 3, 4}[i % 3], 1);
-        struct picture_file file =
-            rig_encode_as(&image, "avif", .encoder.quality = 60, .encoder.effort = both[i / 12],
-                          .exif = has_exif ? exif.bytes : NULL, .exif_bytes = exif.length,
-                          .xmp = has_xmp ? xmp.bytes : NULL, .xmp_bytes = xmp.length);
-        avifDecoder *decoder = avifDecoderCreate();
-        avifImage *read = avifImageCreateEmpty();
-        assert_int_equal(avifDecoderReadMemory(decoder, read, file.bytes, file.length),
-                         AVIF_RESULT_OK);
-        assert_int_equal(read->transformFlags, AVIF_TRANSFORM_NONE);
-        assert_int_equal(read->exif.size, has_exif ? exif.length : 0);
-        assert_int_equal(read->xmp.size, has_xmp ? xmp.length : 0);
-        if (has_exif)
-            assert_memory_equal(read->exif.data, exif.bytes, exif.length);
-        if (has_xmp)
-            assert_memory_equal(read->xmp.data, xmp.bytes, xmp.length);
-        expect_as_libavif(&file);
-        assert_int_equal(rig.info.orientation, 1);
-        avifImageDestroy(read);
-        avifDecoderDestroy(decoder);
-        picture_free(&file);
-        free(image.pixels);
-    }
-    picture_free(&exif);
-    picture_free(&xmp);
 }
 
 /* ---- limits, truncated and corrupt files ---- */
@@ -693,7 +356,7 @@ static void put_in_pieces(unsigned count, bool same, bool idat)
 {
     struct picture_file file = make_avif(.width = 40, .height = 30);
     avif_put_in_pieces(&file, &(struct avif_pieces){count, same, idat});
-    expect_as_libavif(&file);
+    avif_expect_as_libavif(&file);
     picture_free(&file);
 }
 
@@ -739,7 +402,7 @@ TEST(test_truncated)
         assert_true(status == STATUS_DECODE_FAILED || status == STATUS_UNSUPPORTED_FORMAT);
         picture_free(&cut);
     }
-    expect_as_libavif(&file);
+    avif_expect_as_libavif(&file);
     picture_free(&file);
 }
 

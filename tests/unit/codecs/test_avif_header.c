@@ -8,8 +8,7 @@
 
 #ifdef GPUIMGD_AVIF
 
-#include <avif/avif.h>
-
+#include "tests/fixtures/avif_rig.h"
 #include "tests/fixtures/camera.h"
 
 /* A file of libavif and the coded image in it. */
@@ -20,45 +19,23 @@ struct coded_image {
     size_t bytes;
 };
 
-static avifImage *planes_of(uint32_t width, uint32_t height, uint32_t channels)
-{
-    avifImage *image = avifImageCreate(
-        width, height, 8, channels == 1 ? AVIF_PIXEL_FORMAT_YUV400 : AVIF_PIXEL_FORMAT_YUV420);
-    avifRGBImage rgb;
-    image->yuvRange = AVIF_RANGE_FULL;
-    image->colorPrimaries = AVIF_COLOR_PRIMARIES_BT709;
-    image->transferCharacteristics = AVIF_TRANSFER_CHARACTERISTICS_SRGB;
-    image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
-    avifRGBImageSetDefaults(&rgb, image);
-    rgb.format = AVIF_RGB_FORMAT_RGB;
-    rgb.pixels = picture_pixels(width, height, 3, 7);
-    rgb.rowBytes = 3 * width;
-    assert_int_equal(avifImageRGBToYUV(image, &rgb), AVIF_RESULT_OK);
-    free(rgb.pixels);
-    return image;
-}
-
 /* Without metadata, the coded image is all of libavif's box mdat, the last one. */
 static struct coded_image code(uint32_t width, uint32_t height, uint32_t channels)
 {
     struct coded_image result = {.coded = {width, height, channels, {0}}};
-    avifImage *image = planes_of(width, height, channels);
+    struct image image = rig_picture(width, height, 3, 7);
     avifEncoder *encoder = avifEncoderCreate();
-    avifRWData out = AVIF_DATA_EMPTY;
-    encoder->maxThreads = 1;
     encoder->minQuantizer = encoder->maxQuantizer = 20;
     encoder->speed = AVIF_SPEED_FASTEST;
-    assert_int_equal(avifEncoderWrite(encoder, image, &out), AVIF_RESULT_OK);
-    result.file = picture_cut(&(struct picture_file){out.data, out.size}, out.size);
+    avifPixelFormat format = channels == 1 ? AVIF_PIXEL_FORMAT_YUV400 : AVIF_PIXEL_FORMAT_YUV420;
+    result.file = avif_write_planes(encoder, avif_planes(&image, format));
+    free(image.pixels);
     uint8_t *config = memmem(result.file.bytes, result.file.length, "av1C", 4);
     uint8_t *media = memmem(result.file.bytes, result.file.length, "mdat", 4);
     assert_true(config != NULL && media != NULL);
     memcpy(result.coded.av1c, config + 4, sizeof result.coded.av1c);
     result.obus = media + 4;
     result.bytes = (size_t)(result.file.bytes + result.file.length - result.obus);
-    avifRWDataFree(&out);
-    avifEncoderDestroy(encoder);
-    avifImageDestroy(image);
     return result;
 }
 
@@ -86,19 +63,6 @@ static struct picture_file wrap(const struct coded_image *image,
 }
 
 /* ---- as libavif reads it ---- */
-
-static avifImage *read_file(const struct picture_file *file)
-{
-    avifDecoder *decoder = avifDecoderCreate();
-    avifImage *image = avifImageCreateEmpty();
-    decoder->strictFlags = AVIF_STRICT_ENABLED;
-    decoder->imageDimensionLimit = SIDE_CEILING;
-    avifResult result = avifDecoderReadMemory(decoder, image, file->bytes, file->length);
-    if (result != AVIF_RESULT_OK)
-        fail_msg("%s: %s", avifResultToString(result), decoder->diag.error);
-    avifDecoderDestroy(decoder);
-    return image;
-}
 
 static void expect_same_planes(const avifImage *read, const avifImage *wanted)
 {
@@ -128,7 +92,8 @@ static void expect_data(const avifRWData *read, const uint8_t *wanted, size_t by
 static void expect_as_libavif(const struct picture_file *file, const struct coded_image *image,
                               const struct encode_request *request, bool has_profile)
 {
-    avifImage *read = read_file(file), *wanted = read_file(&image->file);
+    avifImage *read = avif_read(file, AVIF_STRICT_ENABLED),
+              *wanted = avif_read(&image->file, AVIF_STRICT_ENABLED);
     expect_same_planes(read, wanted);
     assert_int_equal(read->colorPrimaries,
                      has_profile ? AVIF_COLOR_PRIMARIES_UNSPECIFIED : AVIF_COLOR_PRIMARIES_BT709);
@@ -218,7 +183,7 @@ TEST(test_orientation)
             picture_exif((uint16_t)(orientation ? orientation : 1), false, true);
         struct encode_request request = {.orientation = orientation};
         struct picture_file file = wrap(&image, &request);
-        avifImage *read = read_file(&file), *wanted = avifImageCreateEmpty();
+        avifImage *read = avif_read(&file, AVIF_STRICT_ENABLED), *wanted = avifImageCreateEmpty();
         (void)avifImageSetMetadataExif(wanted, exif.bytes, exif.length);
         assert_int_equal(read->transformFlags, wanted->transformFlags);
         assert_int_equal(read->irot.angle, wanted->irot.angle);

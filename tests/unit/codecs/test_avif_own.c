@@ -9,11 +9,11 @@
 
 #ifdef GPUIMGD_AVIF
 
-#include <avif/avif.h>
 #include <malloc.h>
 #include <math.h>
 
 #include "gpu/avif/encode.h"
+#include "tests/fixtures/avif_rig.h"
 
 /* The efforts of the own encoder, and one of libaom. */
 enum { libaom_effort = 0, first_effort = 1, last_effort = 3 };
@@ -47,44 +47,23 @@ static bool is_own(const struct picture_file *file, const struct image *image,
     return same;
 }
 
-/* Libavif's reading of a file, in its strict mode. */
-static avifImage *read_file(const struct picture_file *file)
-{
-    avifDecoder *decoder = avifDecoderCreate();
-    avifImage *image = avifImageCreateEmpty();
-    decoder->strictFlags = AVIF_STRICT_ENABLED;
-    decoder->imageDimensionLimit = SIDE_CEILING;
-    avifResult result = avifDecoderReadMemory(decoder, image, file->bytes, file->length);
-    if (result != AVIF_RESULT_OK)
-        fail_msg("%s: %s", avifResultToString(result), decoder->diag.error);
-    avifDecoderDestroy(decoder);
-    return image;
-}
-
 /* The PSNR of the pixels against the source, in dB. */
 static double psnr_of(const struct picture_file *file, const struct image *source)
 {
-    avifImage *image = read_file(file);
-    avifRGBImage rgb;
+    avifImage *image = avif_read(file, AVIF_STRICT_ENABLED);
     double squares = 0;
     assert_int_equal(image->width, source->width);
     assert_int_equal(image->height, source->height);
-    avifRGBImageSetDefaults(&rgb, image);
-    rgb.depth = 8;
-    rgb.format = AVIF_RGB_FORMAT_RGB;
-    rgb.rowBytes = 3 * image->width;
-    rgb.pixels = malloc((size_t)rgb.rowBytes * image->height);
-    assert_non_null(rgb.pixels);
-    assert_int_equal(avifImageYUVToRGB(image, &rgb), AVIF_RESULT_OK);
+    uint8_t *pixels = avif_pixels(image, AVIF_RGB_FORMAT_RGB);
     for (uint32_t y = 0; y < source->height; y++)
         for (uint32_t x = 0; x < source->width; x++)
             for (uint32_t c = 0; c < 3; c++) {
                 uint32_t from = source->channels == 1 ? 0 : c;
                 double error = source->pixels[y * source->stride + x * source->channels + from] -
-                               rgb.pixels[y * rgb.rowBytes + 3 * x + c];
+                               pixels[3 * ((size_t)y * source->width + x) + c];
                 squares += error * error;
             }
-    free(rgb.pixels);
+    free(pixels);
     avifImageDestroy(image);
     double mean = squares / (3.0 * source->width * source->height);
     return mean > 0 ? 10 * log10(255 * 255 / mean) : 99;
@@ -194,7 +173,7 @@ TEST(test_alpha)
         uint8_t *alpha = rgba.pixels + places[i][1] * rgba.stride + 4 * places[i][0] + 3;
         *alpha = 254;
         struct picture_file file = rig_encode_as(&rgba, "avif", .encoder = settings);
-        avifImage *image = read_file(&file);
+        avifImage *image = avif_read(&file, AVIF_STRICT_ENABLED);
         assert_non_null(image->alphaPlane);
         assert_int_equal(image->alphaPlane[places[i][1] * image->alphaRowBytes + places[i][0]],
                          254);

@@ -6,12 +6,12 @@
 
 #ifdef GPUIMGD_AVIF
 
-#include <avif/avif.h>
 #include <math.h>
 
 #include "gpu/avif/encode_impl.h"
 #include "gpu/avif/kernels/import.h"
 #include "gpu/avif/kernels/kernels.h"
+#include "tests/fixtures/avif_rig.h"
 
 /* ---- images ---- */
 
@@ -215,15 +215,9 @@ static struct boxes file_of(const struct call *call)
 static avifImage *decode(const struct call *call)
 {
     struct boxes file = file_of(call);
-    avifDecoder *decoder = avifDecoderCreate();
-    avifImage *image = avifImageCreateEmpty();
-    decoder->imageDimensionLimit = SIDE_CEILING;
-    decoder->maxThreads = 1;
-    decoder->strictFlags = AVIF_STRICT_DISABLED; /* no pixi */
-    avifResult result = avifDecoderReadMemory(decoder, image, file.bytes, file.count);
-    if (result != AVIF_RESULT_OK)
-        fail_msg("%s: %s", avifResultToString(result), decoder->diag.error);
-    avifDecoderDestroy(decoder);
+    /* The file has no box pixi. */
+    avifImage *image =
+        avif_read(&(struct picture_file){file.bytes, file.count}, AVIF_STRICT_DISABLED);
     test_free(file.bytes);
     return image;
 }
@@ -338,23 +332,6 @@ static double psnr_of(const avifImage *image, const avifImage *source)
     return 10 * log10(255. * 255 * image->width * image->height / sum);
 }
 
-static avifImage *import_with_libavif(const struct image *from)
-{
-    avifImage *image =
-        avifImageCreate((int)from->width, (int)from->height, 8, AVIF_PIXEL_FORMAT_YUV420);
-    avifRGBImage rgb;
-    image->yuvRange = AVIF_RANGE_FULL;
-    image->matrixCoefficients = AVIF_MATRIX_COEFFICIENTS_BT601;
-    avifRGBImageSetDefaults(&rgb, image);
-    rgb.depth = 8;
-    rgb.format = from->channels == 4 ? AVIF_RGB_FORMAT_RGBA : AVIF_RGB_FORMAT_RGB;
-    rgb.ignoreAlpha = AVIF_TRUE;
-    rgb.pixels = from->pixels;
-    rgb.rowBytes = (uint32_t)from->stride;
-    assert_int_equal(avifImageRGBToYUV(image, &rgb), AVIF_RESULT_OK);
-    return image;
-}
-
 /* As codecs/confined/avif_encode.c encodes at effort 1. */
 static avifImage *recode_with_libavif(avifImage *source, int quality, size_t *bytes)
 {
@@ -402,7 +379,8 @@ TEST(qualities_are_those_of_libaom_in_smaller_files)
         draw_scene(&call.image);
         assert_int_equal(encode(&call), STATUS_OK);
         size_t bytes;
-        avifImage *decoded = decode(&call), *source = import_with_libavif(&call.image);
+        avifImage *decoded = decode(&call),
+                  *source = avif_planes(&call.image, AVIF_PIXEL_FORMAT_YUV420);
         avifImage *other = recode_with_libavif(source, qualities[i], &bytes);
         double own = psnr_of(decoded, source), theirs = psnr_of(other, source);
         if (fabs(own - theirs) > 1.5 || own <= last || call.bytes >= bytes)
@@ -429,7 +407,7 @@ TEST(samples_differ_from_those_of_libavif_by_one_at_most)
         for (int k = 0; k < PLANES; k++)
             encoder.source[k] = (struct avif_plane){samples[k], 64u >> (k > 0)};
         avif_import(&image, &encoder);
-        avifImage *expected = import_with_libavif(&image);
+        avifImage *expected = avif_planes(&image, AVIF_PIXEL_FORMAT_YUV420);
         for (uint32_t k = 0; k < PLANES; k++)
             for (uint32_t at = 0; at < (64 * 64u >> (k ? 2 : 0)); at++) {
                 /* The last samples are repeated. */
