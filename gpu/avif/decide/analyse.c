@@ -71,7 +71,19 @@ static int try_mode(struct search *search, int mode, int delta)
     return cost;
 }
 
-/* Compares the modes, and the angles next to the best of the eight directions. */
+/* Whether all samples of the block are equal. */
+static bool is_flat(const struct search *search)
+{
+    size_t stride = search->analysis->encoder->source[0].stride, side = (size_t)1 << search->size;
+    for (size_t y = 0; y < side; y++)
+        for (size_t x = 0; x < side; x++)
+            if (search->source[y * stride + x] != search->source[0])
+                return false;
+    return true;
+}
+
+/* Compares the modes, and the angles next to the best of the eight directions. Flat
+ * blocks have only the first three: SATD would overrate directions of slightly better colours. */
 static void try_modes(struct search *search)
 {
     const struct avif_tools *tools = &search->analysis->encoder->frame.tools;
@@ -79,6 +91,8 @@ static void try_modes(struct search *search)
     (void)try_mode(search, DC_PRED, 0);
     costs[V_PRED] = try_mode(search, V_PRED, 0);
     costs[H_PRED] = try_mode(search, H_PRED, 0);
+    if (is_flat(search))
+        return;
     if (tools->smooth)
         (void)try_mode(search, SMOOTH_PRED, 0);
     if (!tools->diagonals || search->size > 5)
@@ -123,6 +137,31 @@ static int64_t cost_split(const struct analysis *a, const struct avif_choice *ch
     return cost;
 }
 
+/* Returns the cost of a block's chroma, predicted as DC from the source around it. */
+static int64_t cost_chroma(const struct analysis *a, int x, int y, int size)
+{
+    const struct avif_encoder *encoder = a->encoder;
+    const struct avif_frame *frame = &encoder->frame;
+    int left = x / 2, top = y / 2, bits = size - 1;
+    int64_t cost = 0;
+    for (int i = 1; i < frame->planes; i++) {
+        const struct avif_plane *source = &encoder->source[i];
+        struct avif_edges edges;
+        struct avif_coefficients coefficients;
+        uint8_t prediction[32 * 32] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
+        size_t stride = (size_t)1 << bits;
+        struct avif_neighbours decoded =
+            avif_neighbours_of(a->tile, 1, left, top, bits, left, top, bits);
+        avif_gather_edges(source, left, top, bits, decoded, 4 * frame->cells_x, 4 * frame->cells_y,
+                          &edges);
+        encoder->kernels->predict(&edges, bits, DC_PRED, 0, false, prediction, stride);
+        encoder->kernels->transform(avif_sample_at(source, left, top), source->stride, prediction,
+                                    stride, bits, DCT_DCT, &coefficients);
+        cost += encoder->kernels->cost(&coefficients, bits, &frame->quantiser);
+    }
+    return cost;
+}
+
 /* Chooses the candidates of a block. Returns the cost of the best one. */
 static int64_t analyse_block(const struct analysis *a, struct avif_choice *choice, int x, int y,
                              int size)
@@ -146,6 +185,21 @@ static int64_t analyse_block(const struct analysis *a, struct avif_choice *choic
     return cost + avif_cost_of(&frame->quantiser, bits);
 }
 
+/* Whether four blocks save chroma more than they cost luma. A block whose luma has four transforms
+ * would code chroma in one, at a high price if its quarters have different colours. */
+static bool chroma_splits(const struct analysis *a, int x, int y, int size, int64_t luma_cost)
+{
+    const struct avif_frame *frame = &a->encoder->frame;
+    int half = 1 << (size - 1);
+    int64_t parts = 0;
+    for (int i = 0; i < 4; i++) {
+        int left = x + (i & 1) * half, top = y + (i >> 1) * half;
+        if (left < 8 * frame->cells_x && top < 8 * frame->cells_y)
+            parts += cost_chroma(a, left, top, size - 1);
+    }
+    return parts + luma_cost < cost_chroma(a, x, y, size);
+}
+
 /* Returns the least cost of the block and all blocks in it. */
 static int64_t analyse(const struct analysis *a, int x, int y, int size)
 {
@@ -161,7 +215,8 @@ static int64_t analyse(const struct analysis *a, int x, int y, int size)
     int64_t split = avif_cost_of(&frame->quantiser, size == 4 ? BITS_PARTITION_16 : BITS_PARTITION);
     for (int i = 0; i < 4; i++)
         split += analyse(a, x + (i & 1) * half, y + (i >> 1) * half, size - 1);
-    choice->split = split <= cost;
+    choice->split =
+        split <= cost || (choice->split_transform && chroma_splits(a, x, y, size, split - cost));
     return choice->split ? split : cost;
 }
 

@@ -394,6 +394,47 @@ TEST(qualities_are_those_of_libaom_in_smaller_files)
     }
 }
 
+/* Cells of random colours, as in pixel art. */
+static void draw_cells(struct image *image, uint32_t side)
+{
+    uint32_t across = image->width / side, colours[32 * 32];
+    random_state = 7;
+    for (uint32_t i = 0; i < across * (image->height / side); i++)
+        colours[i] = random_word();
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++)
+            for (uint32_t c = 0; c < 3; c++)
+                image->pixels[y * image->stride + 3 * x + c] =
+                    (uint8_t)(colours[y / side * across + x / side] >> 8 * c);
+}
+
+/* The planes are reconstructed at least as well, so that sizes can be compared. */
+TEST(higher_efforts_code_flat_cells_in_as_few_bytes)
+{
+    enum { width = 256, height = 192, quality = 75 };
+    for (uint32_t side = 8; side <= 32; side *= 2) {
+        size_t fastest = 0;
+        double quality_of_fastest = 0;
+        for (int effort = 0; effort <= AVIF_EFFORT_MAX; effort++) {
+            struct call call = {.options = {.quality = quality, .effort = effort}};
+            make_call(&call, width, height, 3, GRADIENT);
+            draw_cells(&call.image, side);
+            assert_int_equal(encode(&call), STATUS_OK);
+            avifImage *decoded = decode(&call);
+            avifImage *source = avif_planes(&call.image, AVIF_PIXEL_FORMAT_YUV420);
+            double psnr = psnr_of(decoded, source);
+            fastest = effort ? fastest : call.bytes;
+            quality_of_fastest = effort ? quality_of_fastest : psnr;
+            if (call.bytes > fastest + fastest / 33 || psnr < quality_of_fastest - 1)
+                fail_msg("cells of %u, effort %d: %zu bytes, %.2f dB; effort 0: %zu, %.2f dB", side,
+                         effort, call.bytes, psnr, fastest, quality_of_fastest);
+            avifImageDestroy(decoded);
+            avifImageDestroy(source);
+            free_call(&call);
+        }
+    }
+}
+
 /* ---- import ---- */
 
 TEST(samples_differ_from_those_of_libavif_by_one_at_most)
