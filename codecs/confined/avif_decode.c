@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/confined/avif.h"
+#include "codecs/confined/geometry.h"
 #include "conf/format.h"
 
 /* The most images of a sequence: libavif has a table of all, although only the first is decoded. */
@@ -147,49 +148,19 @@ static avifDecoder *open_decoder(struct source *source, unsigned metadata,
 
 /* ---- geometry ------------------------------------------------------------------------------- */
 
-/* Divides signed numbers, which the box stores as unsigned. false: n / d is not a whole number. */
-static bool whole(uint32_t n, uint32_t d, int64_t *value)
-{
-    int64_t divisor = (int32_t)d, dividend = (int32_t)n;
-    if (divisor <= 0 || dividend % divisor != 0)
-        return false;
-    *value = dividend / divisor;
-    return true;
-}
-
-/* The part of the image to show: the box "clap", clean aperture (ISO/IEC 14496-12, 12.1.4). The
- * centre of the aperture is the centre of the image plus an offset. If a side or the position is
- * not a whole number or the aperture is not inside the image, the box is ignored, as by libavif's
- * tools. */
-static avifCropRect crop_of(const avifImage *image)
+static struct confined_rect crop_of(const avifImage *image)
 {
     const avifCleanApertureBox *clap = &image->clap;
-    avifCropRect all = {0, 0, image->width, image->height};
-    int64_t width, height;
-    if (!(image->transformFlags & AVIF_TRANSFORM_CLAP) ||
-        !whole(clap->widthN, clap->widthD, &width) || !whole(clap->heightN, clap->heightD, &height))
-        return all;
-    int64_t x_d = (int32_t)clap->horizOffD, y_d = (int32_t)clap->vertOffD;
-    if (x_d <= 0 || y_d <= 0)
-        return all;
-    /* Twice the position of the left (upper) edge, times the divisor of the offset. */
-    int64_t x2 = (image->width - width) * x_d + 2 * (int64_t)(int32_t)clap->horizOffN;
-    int64_t y2 = (image->height - height) * y_d + 2 * (int64_t)(int32_t)clap->vertOffN;
-    if (x2 < 0 || y2 < 0 || x2 % (2 * x_d) != 0 || y2 % (2 * y_d) != 0 || width <= 0 || height <= 0)
-        return all;
-    int64_t x = x2 / (2 * x_d), y = y2 / (2 * y_d);
-    if (x + width > image->width || y + height > image->height)
-        return all;
-    return (avifCropRect){(uint32_t)x, (uint32_t)y, (uint32_t)width, (uint32_t)height};
+    const struct confined_aperture aperture = {.width = {clap->widthN, clap->widthD},
+                                               .height = {clap->heightN, clap->heightD},
+                                               .x = {clap->horizOffN, clap->horizOffD},
+                                               .y = {clap->vertOffN, clap->vertOffD}};
+    bool has_clap = (image->transformFlags & AVIF_TRANSFORM_CLAP) != 0;
+    return confined_crop(image->width, image->height, has_clap ? &aperture : NULL);
 }
 
-/* Translates the boxes "irot" (quarter turns anticlockwise) and then "imir" (exchanges top and
- * bottom, or left and right) to an orientation of EXIF. An orientation in the file's EXIF has no
- * meaning: ISO/IEC 23000-22, 7.3.10.1. */
 static uint32_t orientation_of(const avifImage *image)
 {
-    enum { none, top_bottom, left_right };
-    static const uint32_t orientations[4][3] = {{1, 4, 2}, {8, 5, 7}, {3, 2, 4}, {6, 7, 5}};
     bool turned = (image->transformFlags & AVIF_TRANSFORM_IROT) != 0;
     bool mirrored = (image->transformFlags & AVIF_TRANSFORM_IMIR) != 0;
 #if AVIF_VERSION_MAJOR >= 1
@@ -197,8 +168,10 @@ static uint32_t orientation_of(const avifImage *image)
 #else
     int axis = image->imir.mode;
 #endif
-    return orientations[turned ? image->irot.angle % 4 : 0]
-                       [!mirrored ? none : axis == 0 ? top_bottom : left_right];
+    return confined_orientation(turned ? image->irot.angle : 0,
+                                !mirrored   ? CONFINED_PLAIN
+                                : axis == 0 ? CONFINED_TOP_BOTTOM
+                                            : CONFINED_LEFT_RIGHT);
 }
 
 static uint32_t channels_of(const avifDecoder *decoder)
@@ -272,7 +245,7 @@ static void read_info(const avifDecoder *decoder, const struct streams *streams,
                       struct confined_results results, struct codec_reply *reply)
 {
     const avifImage *image = decoder->image;
-    avifCropRect crop = crop_of(image);
+    struct confined_rect crop = crop_of(image);
     reply->width = crop.width;
     reply->height = crop.height;
     reply->channels = channels_of(decoder);
@@ -359,7 +332,7 @@ struct band {
     uint32_t from, to;    /* rows to be sent; from >= top, to <= bottom */
 };
 
-static struct band band_at(const avifImage *image, const avifCropRect *crop, uint32_t channels,
+static struct band band_at(const avifImage *image, const struct confined_rect *crop, uint32_t channels,
                            uint32_t row)
 {
     enum { margin = 2 }; /* with 4:2:0, a row of chroma belongs to two rows of pixels */
@@ -391,7 +364,7 @@ static avifResult convert_band(const avifImage *image, const struct band *band, 
 }
 
 /* Moves the columns of the crop together, in place. Returns the offset of the first row to send. */
-static size_t crop_band(const avifImage *image, const avifCropRect *crop, const struct band *band,
+static size_t crop_band(const avifImage *image, const struct confined_rect *crop, const struct band *band,
                         uint32_t channels, uint8_t *window)
 {
     size_t row_bytes = (size_t)image->width * channels, to_bytes = (size_t)crop->width * channels;
@@ -406,7 +379,7 @@ static size_t crop_band(const avifImage *image, const avifCropRect *crop, const 
 
 /* Sends the rows of the crop to the daemon. The last ones are announced in `reply`, which ends the
  * task. */
-static avifResult send_pixels(const avifImage *image, const avifCropRect *crop, uint32_t channels,
+static avifResult send_pixels(const avifImage *image, const struct confined_rect *crop, uint32_t channels,
                               uint8_t *window, struct codec_reply *reply)
 {
     uint32_t end = crop->y + crop->height;
@@ -431,7 +404,7 @@ static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, u
         refuse(decoder, result, "in its pixels", reply);
         return;
     }
-    avifCropRect crop = crop_of(image);
+    struct confined_rect crop = crop_of(image);
     if (crop.width != call->width || crop.height != call->height ||
         (call->channels == 1 && image->yuvFormat != AVIF_PIXEL_FORMAT_YUV400)) {
         confined_fail(reply, STATUS_DECODE_FAILED,
