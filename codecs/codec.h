@@ -33,7 +33,9 @@ struct codec_limits {
                                 copies, besides the ICC profile */
     bool keeps_orientation;  /* outputs are not made upright, so they need an orientation in EXIF: a
                                 probe adds it to the EXIF that it copies, if it is missing there */
-    uint32_t page;           /* of a file with several images: the one to read, 0 the first */
+    uint32_t page;           /* the frame of an animation, or the page, to read, from 0. If the file
+                                does not have it, a probe succeeds, and of its results only
+                                image_info.frames counts */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
     const struct codec_caller *caller; /* optional */
@@ -51,7 +53,7 @@ struct image_density {
 struct image_info {
     const struct format *format;
     uint32_t width, height;  /* as stored, before EXIF orientation */
-    uint32_t frames;         /* images in the file that limits.page can name: 1 of most formats */
+    uint32_t frames;         /* frames of an animation, or pages; 1 or more */
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */

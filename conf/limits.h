@@ -38,6 +38,10 @@
 /* Images of a list: a job of JOB_BYTES_MAX has 64 bytes for each. */
 #define JOB_INPUTS_MAX  1024
 #define JOB_PLACE_BYTES 24 /* of struct job_place */
+/* The most frames or pages of an input that are counted; a GIF with more is refused. The last page
+ * that a job can name. */
+#define FRAMES_MAX   65536
+#define JOB_PAGE_MAX (FRAMES_MAX - 1)
 /* Files of a folder. Their names are kept and sorted. */
 #define JOB_FOLDER_FILES_MAX 65536
 /* Patterns that choose files of a folder or members of an archive. A name is compared with all. */

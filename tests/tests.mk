@@ -44,7 +44,7 @@ AVIF_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,avif avif_header avif_meta
 $(AVIF_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
 $(O)/tests/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 # The references of the WebP tests.
-$(addprefix $(O)/tests/unit/codecs/test_,webp metadata): LDLIBS_ALL += \
+$(addprefix $(O)/tests/unit/codecs/test_,webp webp_pages metadata): LDLIBS_ALL += \
     $(if $(call have,WEBP),$(shell $(PKG_CONFIG) --libs libwebpdemux libwebpmux))
 
 # ---- faults --------------------------------------------------------------------------------------

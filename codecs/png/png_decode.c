@@ -188,6 +188,17 @@ static void read_exif_and_xmp(struct png_state *state, const struct codec_limits
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a PNG");
 }
 
+/* Returns the number of frames that the chunk acTL announces, which makes the file an APNG if it is
+ * before the pixels: libpng has read the file up to them. */
+static uint32_t count_frames(const struct png_state *state)
+{
+    enum { chunk_bytes = 8 };
+    size_t bytes;
+    const uint8_t *chunk = find_chunk(state->bytes, state->at, "acTL", &bytes);
+    uint32_t frames = chunk && bytes == chunk_bytes ? codec_u32(chunk) : 0;
+    return frames > 0 ? frames : 1;
+}
+
 /* Returns an upper bound on the memory, which never has the whole image. libpng's: two rows, a
  * transformed row, and the window and tables of zlib. A pixel has at most 8 bytes before it is
  * converted. */
@@ -211,6 +222,7 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
     info->channels = channels_of(state);
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(state, info);
+    info->frames = count_frames(state);
     /* First, because a density in EXIF counts only if there is no other. */
     read_density(state, info);
     read_exif_and_xmp(state, limits, info);

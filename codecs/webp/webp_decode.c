@@ -1,9 +1,9 @@
 /*
  * webp_decode.c - reads WebPs with libwebp.
  *
- * Files are given to libwebp in pieces, and the deadline is checked before each piece. The
- * container (RFC 9649) is parsed here and not by libwebpdemux, which would allocate memory for
- * every frame of an animation.
+ * Files are given to libwebp in pieces, and the deadline is checked before each piece. A page of an
+ * animation is what a browser shows after its frame: the frames are drawn on a canvas that is
+ * transparent at first, with the bits of libwebp's WebPAnimDecoder.
  */
 #ifdef GPUIMGD_WEBP
 
@@ -14,132 +14,12 @@
 #include <webp/decode.h>
 
 #include "codecs/webp/vp8l.h"
-#include "codecs/webp/webp_chunks.h"
+#include "codecs/webp/webp_blend.h"
 #include "codecs/webp/webp_impl.h"
+#include "codecs/webp/webp_parts.h"
 
-/* Chunks between two checks of the deadline: they take a millisecond. */
-#define CHUNKS_PER_CHECK (1u << 16)
 /* Pixels between two checks of the deadline, on average over the file. */
 #define PIXELS_PER_CHECK (1u << 20)
-
-/* The parts of a file. Of an animation, only the first frame is decoded. */
-struct webp_parts {
-    const uint8_t *image; /* what libwebp decodes: the whole file, or the first frame */
-    size_t image_bytes;
-    unsigned flags; /* of the VP8X chunk; 0: there is none. Metadata that the flags do not
-                       announce is ignored, as in libwebp's demuxer */
-    bool animated;
-    uint32_t x, y; /* position of the frame on the canvas */
-    const uint8_t *icc, *exif, *xmp;
-    size_t icc_bytes, exif_bytes, xmp_bytes;
-    const uint8_t *vp8l, *alph; /* data of the chunks with lossless pixels, and with alpha */
-    size_t alph_bytes;
-    bool has_pixels; /* a chunk with pixels was found; libwebp reads no alpha after it */
-};
-
-/* ---- the container ---- */
-
-/* Of several chunks of a type, the first counts. */
-static void take(const uint8_t **data, size_t *bytes, const uint8_t *found, size_t found_bytes)
-{
-    if (*data)
-        return;
-    *data = found;
-    *bytes = found_bytes;
-}
-
-static void take_chunk(struct webp_parts *parts, const uint8_t *type, size_t bytes)
-{
-    const uint8_t *data = type + CHUNK_BYTES;
-    if (memcmp(type, "ICCP", 4) == 0 && parts->flags & FLAG_ICC) {
-        take(&parts->icc, &parts->icc_bytes, data, bytes);
-    } else if (memcmp(type, "EXIF", 4) == 0 && parts->flags & FLAG_EXIF) {
-        take(&parts->exif, &parts->exif_bytes, data, bytes);
-    } else if (memcmp(type, "XMP ", 4) == 0 && parts->flags & FLAG_XMP) {
-        take(&parts->xmp, &parts->xmp_bytes, data, bytes);
-    } else if (memcmp(type, "ALPH", 4) == 0 && !parts->has_pixels) {
-        parts->alph = data; /* of several, libwebp reads the last one */
-        parts->alph_bytes = bytes;
-    } else if (memcmp(type, "VP8L", 4) == 0 && !parts->has_pixels) {
-        parts->has_pixels = true;
-        parts->vp8l = data;
-    } else if (memcmp(type, "VP8 ", 4) == 0) {
-        parts->has_pixels = true;
-    }
-}
-
-/* Calls take_chunk for each chunk of a file or frame, and finds the first frame of an animation.
- * The last chunk of a truncated file has fewer bytes than its size. */
-static enum status walk(const uint8_t *bytes, size_t end, const struct codec_limits *limits,
-                        struct webp_parts *parts, struct error *error)
-{
-    size_t at = 0;
-    for (uint32_t chunks = 1; at < end && end - at >= CHUNK_BYTES; chunks++) {
-        size_t data = codec_le32(bytes + at + 4), left = end - at - CHUNK_BYTES;
-        bool is_frame = memcmp(bytes + at, "ANMF", 4) == 0;
-        data = data < left ? data : left;
-        if (is_frame && data >= ANMF_BYTES && parts->flags & FLAG_ANIMATION && !parts->animated) {
-            const uint8_t *frame = bytes + at + CHUNK_BYTES;
-            parts->animated = true;
-            parts->x = 2 * codec_le24(frame);
-            parts->y = 2 * codec_le24(frame + 3);
-            parts->image = frame + ANMF_BYTES;
-            parts->image_bytes = data - ANMF_BYTES;
-        }
-        take_chunk(parts, bytes + at, data);
-        at += CHUNK_BYTES + data + data % 2;
-        if (chunks % CHUNKS_PER_CHECK == 0 && codec_late(limits->deadline_ns))
-            return error_set(error, STATUS_DECODE_LIMIT,
-                             "the deadline for decoding passed in its header");
-    }
-    return STATUS_OK;
-}
-
-/* Refuses an image that does not begin with a chunk of one of three types. libwebp would also
- * decode an image without chunks, and a frame that is a whole file. But in these, take_chunk would
- * not find the VP8L data, which decides how much memory libwebp needs. */
-static enum status check_first(const uint8_t *at, size_t length, const char types[3][5],
-                               const char *what, struct error *error)
-{
-    char first[5] = "";
-    if (length < 4)
-        return STATUS_OK; /* libwebp reports the end of the data */
-    for (int i = 0; i < 3; i++)
-        if (memcmp(at, types[i], 4) == 0)
-            return STATUS_OK;
-    for (int i = 0; i < 4; i++)
-        first[i] = at[i] >= ' ' && at[i] <= '~' ? (char)at[i] : '?';
-    return error_set(error, STATUS_DECODE_FAILED,
-                     "the first chunk of the WebP%s is \"%s\"; it must be \"%s\", \"%s\" or \"%s\"",
-                     what, first, types[0], types[1], types[2]);
-}
-
-static enum status find_parts(const uint8_t *bytes, size_t length,
-                              const struct codec_limits *limits, struct webp_parts *parts,
-                              struct error *error)
-{
-    static const char first_types[3][5] = {"VP8 ", "VP8L", "VP8X"};
-    static const char frame_types[3][5] = {"ALPH", "VP8 ", "VP8L"};
-    size_t end = (size_t)codec_le32(bytes + 4) + CHUNK_BYTES;
-    *parts = (struct webp_parts){.image = bytes, .image_bytes = length};
-    end = end < length ? end : length;
-    if (check_first(bytes + RIFF_BYTES, length - RIFF_BYTES, first_types, "", error) != STATUS_OK)
-        return error->status;
-    if (codec_has_bytes(bytes, end, RIFF_BYTES, "VP8X", 4) && end > RIFF_BYTES + CHUNK_BYTES)
-        parts->flags = bytes[RIFF_BYTES + CHUNK_BYTES];
-    enum status status = STATUS_OK;
-    if (end > RIFF_BYTES)
-        status = walk(bytes + RIFF_BYTES, end - RIFF_BYTES, limits, parts, error);
-    if (status != STATUS_OK || !parts->animated)
-        return status;
-    parts->vp8l = parts->alph = NULL; /* those found so far are not in the frame */
-    parts->has_pixels = false;
-    parts->flags = 0; /* chunks of metadata in a frame are ignored */
-    if (check_first(parts->image, parts->image_bytes, frame_types, "'s first frame", error) !=
-        STATUS_OK)
-        return error->status;
-    return walk(parts->image, parts->image_bytes, limits, parts, error);
-}
 
 /* ---- errors ---- */
 
@@ -170,23 +50,34 @@ static enum status refuse_rows(VP8StatusCode code, const WebPIDecoder *decoder, 
     return refuse(code, where, error);
 }
 
-/* ---- probe ---- */
+/* ---- the page ---- */
+
+/* The size of an image. */
+struct area {
+    uint32_t width, height;
+};
+
+/* What a page needs of the frames before it. */
+struct page {
+    struct area canvas;
+    uint32_t first;     /* the first frame to be drawn, on a transparent canvas */
+    bool opaque;        /* all of the page is */
+    size_t codec_bytes; /* to draw one of the frames */
+};
 
 /* Returns the number of groups of Huffman codes in the image or its alpha (vp8l.h). libwebp reads a
  * lossless image beyond the end of its chunk, to the end of the bytes that it is given. */
-static size_t count_groups(const struct webp_parts *parts, const WebPBitstreamFeatures *frame,
-                           uint64_t deadline_ns)
+static size_t count_groups(const struct webp_image *image, struct area area, uint64_t deadline_ns)
 {
     enum { vp8l_header = 5, alph_header = 1, method_mask = 3, compressed = 1 };
-    uint32_t width = (uint32_t)frame->width, height = (uint32_t)frame->height;
-    size_t vp8l_bytes = parts->vp8l ? (size_t)(parts->image + parts->image_bytes - parts->vp8l) : 0;
+    size_t vp8l_bytes = image->vp8l ? (size_t)(image->bytes + image->length - image->vp8l) : 0;
     if (vp8l_bytes > vp8l_header)
-        return vp8l_groups(parts->vp8l + vp8l_header, vp8l_bytes - vp8l_header, width, height,
-                           deadline_ns);
-    if (parts->alph && parts->alph_bytes > alph_header &&
-        (parts->alph[0] & method_mask) == compressed)
-        return vp8l_groups(parts->alph + alph_header, parts->alph_bytes - alph_header, width,
-                           height, deadline_ns);
+        return vp8l_groups(image->vp8l + vp8l_header, vp8l_bytes - vp8l_header, area.width,
+                           area.height, deadline_ns);
+    if (image->alph && image->alph_bytes > alph_header &&
+        (image->alph[0] & method_mask) == compressed)
+        return vp8l_groups(image->alph + alph_header, image->alph_bytes - alph_header, area.width,
+                           area.height, deadline_ns);
     return 0;
 }
 
@@ -204,89 +95,156 @@ static size_t decoder_bytes(const WebPBitstreamFeatures *frame, size_t groups)
     return frame->format != lossless && frame->has_alpha ? bytes + pixels : bytes;
 }
 
-/* Reads the size of the canvas (the whole image of an animation), and the features of the image or
- * of the first frame. */
-static enum status read_features(const uint8_t *bytes, size_t length,
-                                 const struct webp_parts *parts, WebPBitstreamFeatures *canvas,
-                                 WebPBitstreamFeatures *frame, struct error *error)
+static struct area area_of(const WebPBitstreamFeatures *features)
 {
-    VP8StatusCode code = WebPGetFeatures(bytes, length, canvas);
-    if (code != VP8_STATUS_OK)
-        return refuse(code, "in its header", error);
-    *frame = *canvas;
-    if (!canvas->has_animation && !parts->animated)
-        return STATUS_OK;
-    if (!parts->animated)
-        return error_set(error, STATUS_DECODE_FAILED,
-                         "the WebP's data ends before its first frame is complete");
-    code = WebPGetFeatures(parts->image, parts->image_bytes, frame);
-    if (code != VP8_STATUS_OK)
-        return refuse(code, "in its first frame", error);
-    if (parts->x + (uint32_t)frame->width > (uint32_t)canvas->width ||
-        parts->y + (uint32_t)frame->height > (uint32_t)canvas->height)
-        return error_set(error, STATUS_DECODE_FAILED,
-                         "the first frame of the WebP is not on its canvas");
-    return STATUS_OK;
-}
-
-static enum status read_metadata(const struct webp_parts *parts, const struct codec_limits *limits,
-                                 struct image_info *info, struct error *error)
-{
-    if (parts->exif)
-        info->orientation = exif_orientation(parts->exif, parts->exif_bytes);
-    if ((parts->icc && !codec_keep_icc(parts->icc, parts->icc_bytes, info)) ||
-        (parts->exif && !codec_keep_exif(limits, parts->exif, parts->exif_bytes, info)) ||
-        (parts->xmp && !codec_keep_xmp(limits, parts->xmp, parts->xmp_bytes, info)))
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a WebP");
-    codec_fit_icc(info, false); /* the format has no gray */
-    return STATUS_OK;
+    return (struct area){(uint32_t)features->width, (uint32_t)features->height};
 }
 
 /* Whether the frame fills its canvas. If not, the image has transparent pixels around the frame. */
-static bool fills_canvas(const WebPBitstreamFeatures *canvas, const WebPBitstreamFeatures *frame)
+static bool fills(struct area area, struct area canvas)
 {
-    return frame->width == canvas->width && frame->height == canvas->height;
+    return area.width == canvas.width && area.height == canvas.height;
+}
+
+/* Adds a frame to the plan. Before it, `page` describes the canvas on which it is drawn, and then
+ * its page. next: the same for the next frame. */
+static void plan_frame(const struct webp_frame *frame, const WebPBitstreamFeatures *features,
+                       uint32_t number, size_t bytes, struct page *page, struct page *next)
+{
+    struct area area = area_of(features);
+    bool is_all = fills(area, page->canvas), is_opaque = !features->has_alpha;
+    bool replaces = is_opaque || frame->overwrites;
+    if (is_all && replaces)
+        page->first = number;
+    if (page->first == number)
+        page->codec_bytes = 0;
+    page->codec_bytes = bytes > page->codec_bytes ? bytes : page->codec_bytes;
+    page->opaque = is_all && replaces ? is_opaque : page->opaque && (is_opaque || !replaces);
+    *next = *page;
+    if (!frame->clears)
+        return;
+    next->opaque = false;
+    if (is_all || page->first == number)
+        next->first = number + 1;
+}
+
+/* Finds the next frame and reads its features. */
+static enum status read_frame(const struct webp_file *file, struct area canvas, size_t *at,
+                              uint32_t number, uint64_t deadline_ns, struct webp_frame *frame,
+                              WebPBitstreamFeatures *features, struct error *error)
+{
+    char where[32];
+    if (webp_find_frame(file, at, number, deadline_ns, frame, error) != STATUS_OK)
+        return error->status;
+    if (codec_late(deadline_ns))
+        return error_set(error, STATUS_DECODE_LIMIT,
+                         "the deadline for decoding passed in frame %u of the WebP", number);
+    VP8StatusCode code = WebPGetFeatures(frame->image.bytes, frame->image.length, features);
+    snprintf(where, sizeof where, "in frame %u", number);
+    if (code != VP8_STATUS_OK)
+        return refuse(code, where, error);
+    if (frame->x + (uint32_t)features->width > canvas.width ||
+        frame->y + (uint32_t)features->height > canvas.height)
+        return error_set(error, STATUS_DECODE_FAILED, "frame %u of the WebP is not on its canvas",
+                         number);
+    return STATUS_OK;
+}
+
+static enum status plan_frames(const struct webp_file *file, const struct codec_limits *limits,
+                               struct page *page, struct error *error)
+{
+    struct webp_frame frame;
+    WebPBitstreamFeatures features;
+    struct page next = *page;
+    size_t at = file->frames_at;
+    for (uint32_t i = 0; i < file->frames && i <= limits->page; i++) {
+        if (read_frame(file, page->canvas, &at, i, limits->deadline_ns, &frame, &features, error) !=
+            STATUS_OK)
+            return error->status;
+        size_t groups = count_groups(&frame.image, area_of(&features), limits->deadline_ns);
+        size_t blended = i > 0 && features.has_alpha && !frame.overwrites
+                             ? webp_blend_bytes(area_of(&features).width, area_of(&features).height)
+                             : 0;
+        *page = next;
+        plan_frame(&frame, &features, i, decoder_bytes(&features, groups) + blended, page, &next);
+    }
+    return STATUS_OK;
+}
+
+/* Reads the size of the canvas (the whole image of an animation), and plans the page. */
+static enum status plan_page(const struct webp_file *file, const struct codec_limits *limits,
+                             struct page *page, struct error *error)
+{
+    WebPBitstreamFeatures canvas;
+    VP8StatusCode code = WebPGetFeatures(file->image.bytes, file->image.length, &canvas);
+    if (code != VP8_STATUS_OK)
+        return refuse(code, "in its header", error);
+    *page = (struct page){.canvas = area_of(&canvas)};
+    if (file->frames > 0)
+        return plan_frames(file, limits, page, error);
+    if (canvas.has_animation)
+        return error_set(error, STATUS_DECODE_FAILED,
+                         "the WebP's data ends before its first frame is complete");
+    size_t groups = count_groups(&file->image, page->canvas, limits->deadline_ns);
+    page->opaque = !canvas.has_alpha;
+    page->codec_bytes = decoder_bytes(&canvas, groups);
+    return STATUS_OK;
+}
+
+/* ---- probe ---- */
+
+static enum status read_metadata(const struct webp_file *file, const struct codec_limits *limits,
+                                 struct image_info *info, struct error *error)
+{
+    if (file->exif)
+        info->orientation = exif_orientation(file->exif, file->exif_bytes);
+    if ((file->icc && !codec_keep_icc(file->icc, file->icc_bytes, info)) ||
+        (file->exif && !codec_keep_exif(limits, file->exif, file->exif_bytes, info)) ||
+        (file->xmp && !codec_keep_xmp(limits, file->xmp, file->xmp_bytes, info)))
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a WebP");
+    codec_fit_icc(info, false); /* the format has no gray */
+    return STATUS_OK;
 }
 
 enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
                        const struct codec_limits *limits, struct image_info *info,
                        struct error *error)
 {
-    struct webp_parts parts;
-    WebPBitstreamFeatures canvas, frame;
+    struct webp_file file;
+    struct page page;
     (void)state;
-    if (find_parts(bytes, length, limits, &parts, error) != STATUS_OK ||
-        read_features(bytes, length, &parts, &canvas, &frame, error) != STATUS_OK ||
-        codec_check_size("WebP", (uint32_t)canvas.width, (uint32_t)canvas.height, limits, error) !=
-            STATUS_OK)
+    if (webp_find_parts(bytes, length, limits->deadline_ns, &file, error) != STATUS_OK ||
+        plan_page(&file, limits, &page, error) != STATUS_OK ||
+        codec_check_size("WebP", page.canvas.width, page.canvas.height, limits, error) != STATUS_OK)
         return error->status;
-    info->width = (uint32_t)canvas.width;
-    info->height = (uint32_t)canvas.height;
-    info->channels = frame.has_alpha || !fills_canvas(&canvas, &frame) ? 4 : 3;
-    info->codec_bytes = decoder_bytes(&frame, count_groups(&parts, &frame, limits->deadline_ns));
+    info->width = page.canvas.width;
+    info->height = page.canvas.height;
+    info->channels = page.opaque ? 3 : 4;
+    info->frames = file.frames > 0 ? file.frames : 1;
+    info->codec_bytes = page.codec_bytes;
     if (codec_late(limits->deadline_ns)) /* then count_groups may have returned 0 */
         return error_set(error, STATUS_DECODE_LIMIT,
                          "the deadline for decoding passed in its header");
-    return read_metadata(&parts, limits, info, error);
+    return read_metadata(&file, limits, info, error);
 }
 
 /* ---- decode ---- */
 
-static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts *parts,
+static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_image *image,
                                  const struct image *dst, uint64_t deadline_ns, struct error *error)
 {
     uint64_t pixels = (uint64_t)dst->width * dst->height;
-    size_t piece = parts->image_bytes / (size_t)(pixels / PIXELS_PER_CHECK + 1) + 1, at = 0;
+    size_t piece = image->length / (size_t)(pixels / PIXELS_PER_CHECK + 1) + 1, at = 0;
     VP8StatusCode code = VP8_STATUS_SUSPENDED;
     if (piece > CODEC_BYTES_PER_CHECK)
         piece = CODEC_BYTES_PER_CHECK;
-    while (code == VP8_STATUS_SUSPENDED && at < parts->image_bytes) {
-        size_t left = parts->image_bytes - at;
+    while (code == VP8_STATUS_SUSPENDED && at < image->length) {
+        size_t left = image->length - at;
         at += left < piece ? left : piece;
         if (codec_late(deadline_ns))
             return error_set(error, STATUS_DECODE_LIMIT,
                              "the deadline for decoding passed before byte %zu of the WebP", at);
-        code = WebPIUpdate(decoder, parts->image, at);
+        code = WebPIUpdate(decoder, image->bytes, at);
     }
     int width = 0, height = 0;
     if (code != VP8_STATUS_OK)
@@ -300,23 +258,8 @@ static enum status decode_pieces(WebPIDecoder *decoder, const struct webp_parts 
     return STATUS_OK;
 }
 
-/* Returns the part of dst that the frame fills. If there are pixels around it, makes them
- * transparent black, as WebPAnimDecoder does. */
-static struct image place_frame(const struct image *dst, const struct webp_parts *parts,
-                                const WebPBitstreamFeatures *frame)
-{
-    struct image place = *dst;
-    place.width = (uint32_t)frame->width;
-    place.height = (uint32_t)frame->height;
-    place.pixels += parts->y * dst->stride + (size_t)parts->x * dst->channels;
-    if (place.width != dst->width || place.height != dst->height)
-        for (uint32_t y = 0; y < dst->height; y++)
-            memset(dst->pixels + y * dst->stride, 0, (size_t)dst->width * dst->channels);
-    return place;
-}
-
-static enum status decode_image(const struct webp_parts *parts, const struct image *dst,
-                                uint64_t deadline_ns, struct error *error)
+static enum status decode_once(const struct webp_image *image, const struct image *dst,
+                               uint64_t deadline_ns, struct error *error)
 {
     WebPDecBuffer buffer;
     if (!WebPInitDecBuffer(&buffer))
@@ -331,9 +274,93 @@ static enum status decode_image(const struct webp_parts *parts, const struct ima
     WebPIDecoder *decoder = WebPINewDecoder(&buffer);
     if (!decoder)
         return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
-    enum status status = decode_pieces(decoder, parts, dst, deadline_ns, error);
+    enum status status = decode_pieces(decoder, image, dst, deadline_ns, error);
     WebPIDelete(decoder);
     return status;
+}
+
+static enum status decode_image(const struct webp_image *image, const struct image_info *info,
+                                const struct image *dst, uint64_t deadline_ns, struct error *error)
+{
+    /* If an allocation for lossless pixels or for alpha fails, libwebp before 1.4.0 may free a
+     * pointer that it has not set (VP8LHuffmanTablesAllocate). */
+    if ((image->vp8l || image->alph) && !codec_has_memory(info->codec_bytes))
+        return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
+    enum status status = decode_once(image, dst, deadline_ns, error);
+    /* libwebp also reports corrupt data if an allocation for alpha has failed, so try once more. */
+    if (status == STATUS_DECODE_FAILED && image->alph) {
+        *error = (struct error){0};
+        status = decode_once(image, dst, deadline_ns, error);
+    }
+    return status;
+}
+
+/* A rectangle of dst. */
+static struct image view_of(const struct image *dst, uint32_t x, uint32_t y, struct area area)
+{
+    struct image view = *dst;
+    view.width = area.width;
+    view.height = area.height;
+    view.pixels += y * dst->stride + (size_t)x * dst->channels;
+    return view;
+}
+
+/* Makes an image transparent black, as WebPAnimDecoder does. */
+static void clear(const struct image *image)
+{
+    for (uint32_t y = 0; y < image->height; y++)
+        memset(image->pixels + y * image->stride, 0, (size_t)image->width * image->channels);
+}
+
+/* Decodes a frame with alpha and lays it over the canvas. cleared: the place of the frame before it
+ * if that was cleared; all other pixels of the canvas count as drawn. */
+static enum status blend_frame(const struct webp_image *image, const struct image_info *info,
+                               const struct image *place, const struct image *cleared,
+                               uint64_t deadline_ns, struct error *error)
+{
+    struct image over = {malloc(webp_blend_bytes(place->width, place->height)), place->width,
+                         place->height, 4, image_stride(place->width, 4)};
+    if (!over.pixels)
+        return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
+    enum status status = decode_image(image, info, &over, deadline_ns, error);
+    if (status == STATUS_OK)
+        webp_blend(&over, place, cleared);
+    free(over.pixels);
+    return status;
+}
+
+static enum status draw_frames(const struct webp_file *file, const struct page *page,
+                               const struct image_info *info, const struct codec_limits *limits,
+                               const struct image *dst, struct error *error)
+{
+    struct webp_frame frame;
+    WebPBitstreamFeatures features;
+    struct image cleared = {.pixels = NULL};
+    size_t at = file->frames_at;
+    for (uint32_t i = 0; i <= limits->page; i++) {
+        if (read_frame(file, page->canvas, &at, i, limits->deadline_ns, &frame, &features, error) !=
+            STATUS_OK)
+            return error->status;
+        if (i < page->first)
+            continue;
+        struct image place = view_of(dst, frame.x, frame.y, area_of(&features));
+        bool is_shown = i == limits->page || !frame.clears;
+        bool blends = i > page->first && features.has_alpha && !frame.overwrites;
+        if (i == page->first && !fills(area_of(&features), page->canvas))
+            clear(dst);
+        enum status status =
+            !is_shown ? STATUS_OK
+            : blends ? blend_frame(&frame.image, info, &place, &cleared, limits->deadline_ns, error)
+                     : decode_image(&frame.image, info, &place, limits->deadline_ns, error);
+        if (status != STATUS_OK)
+            return status;
+        cleared = (struct image){.pixels = NULL};
+        if (!is_shown) {
+            clear(&place);
+            cleared = place;
+        }
+    }
+    return STATUS_OK;
 }
 
 enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
@@ -341,28 +368,19 @@ enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, const struct image *dst,
                         struct error *error)
 {
-    struct webp_parts parts;
-    WebPBitstreamFeatures canvas, frame;
+    struct webp_file file;
+    struct page page;
     (void)state, (void)request; /* the file alone determines the channels */
-    if (find_parts(bytes, length, limits, &parts, error) != STATUS_OK ||
-        read_features(bytes, length, &parts, &canvas, &frame, error) != STATUS_OK)
+    if (webp_find_parts(bytes, length, limits->deadline_ns, &file, error) != STATUS_OK ||
+        plan_page(&file, limits, &page, error) != STATUS_OK)
         return error->status;
-    if ((uint32_t)canvas.width != dst->width || (uint32_t)canvas.height != dst->height)
+    if (page.canvas.width != dst->width || page.canvas.height != dst->height ||
+        (page.opaque ? 3 : 4) != dst->channels)
         return error_set(error, STATUS_INTERNAL, /* uncovered: net */
                          "the WebP is no longer the probed file (%u x %u pixels)", dst->width,
                          dst->height);
-    /* If an allocation for lossless pixels or for alpha fails, libwebp before 1.4.0 may free a
-     * pointer that it has not set (VP8LHuffmanTablesAllocate). */
-    if ((parts.vp8l || parts.alph) && !codec_has_memory(info->codec_bytes))
-        return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
-    struct image place = place_frame(dst, &parts, &frame);
-    enum status status = decode_image(&parts, &place, limits->deadline_ns, error);
-    /* libwebp also reports corrupt data if an allocation for alpha has failed, so try once more. */
-    if (status == STATUS_DECODE_FAILED && parts.alph) {
-        *error = (struct error){0};
-        status = decode_image(&parts, &place, limits->deadline_ns, error);
-    }
-    return status;
+    return file.frames > 0 ? draw_frames(&file, &page, info, limits, dst, error)
+                           : decode_image(&file.image, info, dst, limits->deadline_ns, error);
 }
 
 #endif

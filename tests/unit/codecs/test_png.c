@@ -484,4 +484,25 @@ TEST(test_encode_bad_profile)
     expect_no_profile(icc);
 }
 
+/* The chunk acTL announces the frames of an APNG. Only the first is read. */
+TEST(test_frames)
+{
+    static const struct {
+        const char *before, *chunk;
+        size_t bytes;
+        uint32_t frames;
+    } cases[] = {{"IDAT", "\0\0\0\7\0\0\0\0", 8, 7},
+                 {"IDAT", "\0\0\0\1\0\0\0\0", 8, 1},
+                 {"IDAT", "\0\0\0\0\0\0\0\0", 8, 1},
+                 {"IDAT", "\0\0\0\7\0\0\0", 7, 1},
+                 {"IEND", "\0\0\0\7\0\0\0\0", 8, 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct picture_file file = make_png(.width = 9, .height = 5, .colour_type = 2);
+        picture_png_insert(&file, cases[i].before, "acTL", cases[i].chunk, cases[i].bytes);
+        rig_reads(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.frames, cases[i].frames);
+        picture_free(&file);
+    }
+}
+
 TEST_MAIN(.name = "png", .each_setup = rig_setup, .each_teardown = rig_teardown)

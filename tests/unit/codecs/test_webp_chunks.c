@@ -123,7 +123,7 @@ TEST(test_frame_begins_with_its_image)
 {
     struct picture_file vp8l = stream(true);
     for (int i = 0; i < (int)COUNT_OF(names); i++)
-        expect_refused(animation_of(hidden(i, &vp8l)), "'s first frame", i,
+        expect_refused(animation_of(hidden(i, &vp8l)), "'s frame 0", i,
                        "\"ALPH\", \"VP8 \" or \"VP8L\"");
     rig_reads_once(animation_of(chunk("VP8L", &vp8l)), STATUS_OK, NULL);
     picture_free(&vp8l);
