@@ -75,6 +75,7 @@ struct format {
     bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
     bool alpha;              /* stores an alpha channel */
     bool lossless;           /* decoding restores the encoded pixels */
+    bool first_only;         /* of an animation, only the first frame can be read */
     bool tensor;             /* an array of numbers: codecs/tensor.h */
     unsigned side_max;       /* the most pixels per side; 0: SIDE_CEILING */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */

@@ -132,6 +132,8 @@ static void read_input(struct job_run *run, const struct options *options)
                   job_place_name(&run->job.input, url));
     enum status status = run->error.status;
     if (status == STATUS_OK)
+        run->bounds.codec.page = run->job.page;
+    if (status == STATUS_OK)
         status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                              &run->info, &run->error);
     (void)status; /* run->error has it, too */
@@ -201,6 +203,8 @@ static void print_input(const struct job_run *run, FILE *out)
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 run->job.orient ? "" : " (ignored)");
+    if (info->frames > 1)
+        fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);
     fprintf(out, ", %" PRIu64 " bytes\n", run->input.bytes);
     struct image decoded = plan_input(&run->plan, NULL);
     char scale[24] = "";

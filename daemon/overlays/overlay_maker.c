@@ -186,7 +186,7 @@ static struct overlay *work_close(struct overlay_maker *maker, struct work *work
 
 static struct overlay *decode_info(struct overlay_maker *maker, const struct overlay *like,
                                    const uint8_t *bytes, const struct image_info *info,
-                                   struct error *error)
+                                   const struct codec_limits *limits, struct error *error)
 {
     const struct plan_source source = {.width = info->width,
                                        .height = info->height,
@@ -198,8 +198,8 @@ static struct overlay *decode_info(struct overlay_maker *maker, const struct ove
     if (work_open(maker, &work, like, &source, NULL, error) &&
         lend(maker, info->codec_bytes, &lent, error)) {
         struct image image = plan_input(&work.plan, work.memory.input);
-        if (codec_decode(maker->codec, bytes, like->file_bytes, info, &request, maker->limits,
-                         &image, error) == STATUS_OK)
+        if (codec_decode(maker->codec, bytes, like->file_bytes, info, &request, limits, &image,
+                         error) == STATUS_OK)
             work_finish(maker, &work, error);
     }
     if (lent > 0)
@@ -214,10 +214,11 @@ static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
     struct overlay *overlay = NULL;
     struct codec_limits limits = *maker->limits;
     limits.metadata = 0; /* outputs get that of the input */
+    limits.page = 0;     /* the job's page is one of the input */
     if (codec_probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) == STATUS_OK) {
         like->file_width = info.width;
         like->file_height = info.height;
-        overlay = decode_info(maker, like, bytes, &info, error);
+        overlay = decode_info(maker, like, bytes, &info, &limits, error);
     }
     image_info_clear(&info);
     return overlay;

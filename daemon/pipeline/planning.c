@@ -1,5 +1,6 @@
 #include "daemon/pipeline/planning.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -458,9 +459,32 @@ static bool build(struct job_run *run, const struct plan_source *source,
                                 : choose_and_plan(run, tools, targets, count));
 }
 
+/* Whether the input has the frame that the job wants. */
+static bool check_frames(struct job_run *run)
+{
+    const struct image_info *info = &run->info;
+    const char *noun = info->format->noun;
+    if (run->job.frames == JOB_FRAMES_REFUSE && info->frames > 1)
+        error_set(&run->error, STATUS_BAD_JOB,
+                  "the input is %s with %" PRIu32 " frames, and the job's frames is \"refuse\"",
+                  noun, info->frames);
+    else if (run->job.page > 0 && info->format->first_only && info->frames > 1)
+        error_set(&run->error, STATUS_BAD_JOB,
+                  "page is %" PRIu32 ", but of %s with %" PRIu32 " frames only the first is read; "
+                  "page must be 0",
+                  run->job.page, noun, info->frames);
+    else if (run->job.page >= info->frames)
+        error_set(&run->error, STATUS_BAD_JOB,
+                  "page is %" PRIu32 ", but the input is %s with %" PRIu32 " frame%s; page must be "
+                  "%s%" PRIu32,
+                  run->job.page, noun, info->frames, info->frames == 1 ? "" : "s",
+                  info->frames == 1 ? "" : "0 to ", info->frames - 1);
+    return run->error.status == STATUS_OK;
+}
+
 void planning_build(struct job_run *run, struct worker_tools *tools)
 {
-    if (build(run, NULL, tools))
+    if (check_frames(run) && build(run, NULL, tools))
         measure_plan(run);
     if (run->error.status == STATUS_OK)
         job_outputs_fail_if_all_failed(run);

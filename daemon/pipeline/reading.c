@@ -166,6 +166,7 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
     job_run_bound_codec(run);
     run->bounds.codec.metadata = planning_metadata(run);
     run->bounds.codec.keeps_orientation = !run->job.orient;
+    run->bounds.codec.page = run->job.page;
     if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
                     &run->info, &error) == STATUS_OK)
         planning_build(run, tools);

@@ -87,6 +87,11 @@ def job_keys(d):
                        "white."),
         "orient": ({"type": "boolean"}, "Optional[bool]",
                    "Whether the EXIF orientation is applied first. Default: true."),
+        "page": ({"type": "integer", "minimum": 0, "maximum": d.limits["page"]}, "Optional[int]",
+                 "The frame of an animation, or the page, that is read. Default: 0, the first."),
+        "frames": ({"enum": ["first", "refuse"]}, "Optional[Literal[\"first\", \"refuse\"]]",
+                   "What becomes of an input with several frames: one is read, which is the default, "
+                   "or the input fails."),
         "meta": (True, "Any", "Any JSON value. The result repeats it."),
         "reply_to": ({"type": "string", "maxLength": d.limits["key_bytes"],
                       "pattern": key_pattern("reply")}, "Optional[str]",
@@ -563,7 +568,8 @@ def result_schema(d):
         "status": {"enum": ["done", "failed", "dead", "cancelled"]}, "error": error, "meta": True,
         "priority": job_keys(d)["priority"][0],
         **texts(["tag", "traceparent", "tracestate"]),
-        "input": {"type": "object", "properties": {**image, "format": archive, **texts(["folder"])}},
+        "input": {"type": "object", "properties": {**image, "format": archive, **texts(["folder"]),
+                                                   **numbers(["frames"], 2)}},
         "text": {"type": "string"}, "images": {"type": "object", "properties": images, "required": [
             "count", "done", "failed", "copied", "pixels"]},
         "outputs": {"type": "array", "maxItems": d.limits["outputs"],

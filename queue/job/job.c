@@ -419,6 +419,20 @@ static bool read_start(const struct check *check, struct job *job)
                   sign, end->seconds, sign, begin->seconds);
 }
 
+/* Which frame of an input is read. */
+static bool read_frames(const struct check *check, struct job *job)
+{
+    const cJSON *item = member(job->root, "frames");
+    const char *given = item ? cJSON_GetStringValue(item) : "first";
+    double page = 0;
+    if (!read_integer(check, job->root, "the job", "page", 0, JOB_PAGE_MAX, &page))
+        return false;
+    job->page = (uint32_t)page;
+    job->frames = given && strcmp(given, "refuse") == 0 ? JOB_FRAMES_REFUSE : JOB_FRAMES_FIRST;
+    return job->frames == JOB_FRAMES_REFUSE || (given && strcmp(given, "first") == 0) ||
+           refuse(check, "frames is %s; it must be \"first\" or \"refuse\"", shown(item));
+}
+
 static bool read_job(const struct check *check, struct job *job)
 {
     if (!check_keys(check, job->root, "the job", job_keys))
@@ -427,8 +441,8 @@ static bool read_job(const struct check *check, struct job *job)
     return read_inputs(check, job) &&
            (list ? read_variants(check, job, list)
                  : read_variant(check, job, job->root, "the job", "output", "ops")) &&
-           read_background(check, job) && read_times(check, job) && read_start(check, job) &&
-           read_bool(check, job->root, "the job", "orient", &job->orient);
+           read_background(check, job) && read_frames(check, job) && read_times(check, job) &&
+           read_start(check, job) && read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 
 enum status job_parse(struct job *job, const char *text, size_t length,

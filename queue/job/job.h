@@ -60,6 +60,12 @@ enum job_pack {
     JOB_ARRAY, /* one tensor, whose first dimension counts the images */
 };
 
+/* What becomes of an input with several frames. */
+enum job_frames {
+    JOB_FRAMES_FIRST,  /* one is read: the first, or the one that `page` names */
+    JOB_FRAMES_REFUSE, /* the input fails */
+};
+
 struct job_output {
     struct job_place place; /* if nothing is given, ops are not empty; the daemon checks later that
                                they give values. A template of JOB_FILES if the job has many
@@ -103,6 +109,8 @@ struct job {
     double timeout_s;     /* at most rules->timeout_s, which is also the default */
     uint8_t background[3];
     bool orient;
+    enum job_frames frames;
+    uint32_t page;        /* of each input: 0 is the first */
     double pushed;        /* Unix seconds; 0 = not given */
     struct job_time not_before, expires; /* the job may start between the two */
     struct job_output outputs[JOB_OUTPUTS_MAX]; /* from output_count on, not initialized */

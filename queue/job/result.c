@@ -85,6 +85,8 @@ static void write_input(struct writer *writer, const struct result *result)
     write_place(writer, place);
     write_image(writer, result->input_format, result->input_width, result->input_height,
                 result->input_bytes);
+    if (result->input_frames > 1)
+        writer_number(writer, "frames", result->input_frames);
     writer_close(writer, '}');
 }
 

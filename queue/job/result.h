@@ -45,6 +45,7 @@ struct result {
     const struct error *error;  /* of the whole job; NULL or STATUS_OK if it is done */
     const char *input_format;   /* NULL: not known */
     uint32_t input_width, input_height;
+    uint32_t input_frames; /* written if there are several */
     uint64_t input_bytes;
     const struct result_images *images; /* NULL: the job has one input */
     const struct result_output *outputs;

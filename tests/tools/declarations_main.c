@@ -176,6 +176,7 @@ static cJSON *limits(void)
         {"outputs", JOB_OUTPUTS_MAX},
         {"inputs", JOB_INPUTS_MAX},
         {"folder_files", JOB_FOLDER_FILES_MAX},
+        {"page", JOB_PAGE_MAX},
         {"patterns", JOB_PATTERNS_MAX},
         {"pattern_bytes", JOB_PATTERN_BYTES_MAX},
         {"path_bytes", JOB_PATH_BYTES_MAX},

@@ -85,6 +85,7 @@ TEST(test_everything)
         "{\"output\":{\"path\":\"x.jpg\",\"format\":\"jpeg\",\"quality\":1,\"progressive\":true,"
         "\"subsampling\":\"444\",\"optimize\":true,\"max_bytes\":50000}}],"
         "\"id\":\"j\\u00f6b\",\"timeout_s\":0.5,\"background\":[1,2,3],\"orient\":false,"
+        "\"page\":7,\"frames\":\"refuse\","
         "\"meta\":{\"n\":12345678901234567890,\n \"e\":[]},\"reply_to\":\"ns:reply:r\","
         "\"pushed\":1.5e9,\"not_before\":1600000000.5,\"expires\":1e11,\"unique\":true}";
     struct job job;
@@ -108,6 +109,8 @@ TEST(test_everything)
     assert_true(job.timeout_s == 0.5);
     assert_int_equal(job.background[2], 3);
     assert_false(job.orient);
+    assert_int_equal(job.page, 7);
+    assert_int_equal(job.frames, JOB_FRAMES_REFUSE);
     char *meta = cJSON_PrintUnformatted(job.meta);
     assert_string_equal(meta, "{\"n\":12345678901234567890,  \"e\":[]}");
     free(meta);
@@ -621,13 +624,9 @@ TEST(test_trace_context_of_jobs)
 #undef JOB
 }
 
-TEST(test_the_rest)
+TEST(test_how_an_input_is_read)
 {
     static const struct row rows[] = {
-        {"\"timeout_s\":60", STATUS_OK, NULL}, {"\"timeout_s\":0.001", STATUS_OK, NULL},
-        {"\"timeout_s\":0", STATUS_BAD_JOB, "above 0, at most 60"},
-        {"\"timeout_s\":60.001", STATUS_BAD_JOB, "at most 60"},
-        {"\"timeout_s\":\"1\"", STATUS_BAD_JOB, "timeout_s"},
         {"\"background\":[0,128,255]", STATUS_OK, NULL},
         {"\"background\":[0,0]", STATUS_BAD_JOB, "background"},
         {"\"background\":[0,0,0,0]", STATUS_BAD_JOB, "background"},
@@ -636,25 +635,54 @@ TEST(test_the_rest)
         {"\"background\":[0,0.5,0]", STATUS_BAD_JOB, "background"},
         {"\"background\":[0,\"1\",0]", STATUS_BAD_JOB, "background"},
         {"\"background\":\"white\"", STATUS_BAD_JOB, "background"},
-        {"\"orient\":1", STATUS_BAD_JOB, "orient"}, {"\"orient\":false", STATUS_OK, NULL},
-        {"\"pushed\":0", STATUS_OK, NULL}, {"\"pushed\":-1", STATUS_BAD_JOB, "pushed"},
+        {"\"orient\":1", STATUS_BAD_JOB, "orient"},
+        {"\"orient\":false", STATUS_OK, NULL},
+        {"\"page\":0", STATUS_OK, NULL},
+        {"\"page\":65535", STATUS_OK, NULL},
+        {"\"page\":65536", STATUS_BAD_JOB, "page is 65536; it must be an integer from 0 to 65535"},
+        {"\"page\":-1", STATUS_BAD_JOB, "page is -1"},
+        {"\"page\":1.5", STATUS_BAD_JOB, "1.5"},
+        {"\"page\":\"1\"", STATUS_BAD_JOB, "page is \"1\""},
+        {"\"frames\":\"first\"", STATUS_OK, NULL},
+        {"\"frames\":\"refuse\"", STATUS_OK, NULL},
+        {"\"frames\":\"all\"", STATUS_BAD_JOB,
+         "frames is \"all\"; it must be \"first\" or \"refuse\""},
+        {"\"frames\":2", STATUS_BAD_JOB, "frames is 2"},
+    };
+    run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
+}
+
+TEST(test_the_rest)
+{
+    static const struct row rows[] = {
+        {"\"timeout_s\":60", STATUS_OK, NULL},
+        {"\"timeout_s\":0.001", STATUS_OK, NULL},
+        {"\"timeout_s\":0", STATUS_BAD_JOB, "above 0, at most 60"},
+        {"\"timeout_s\":60.001", STATUS_BAD_JOB, "at most 60"},
+        {"\"timeout_s\":\"1\"", STATUS_BAD_JOB, "timeout_s"},
+        {"\"pushed\":0", STATUS_OK, NULL},
+        {"\"pushed\":-1", STATUS_BAD_JOB, "pushed"},
         {"\"pushed\":\"now\"", STATUS_BAD_JOB, "pushed"},
         {"\"not_before\":1e9,\"expires\":1000000000.001", STATUS_OK, NULL},
         {"\"not_before\":1e9,\"expires\":1e9", STATUS_BAD_JOB,
          "expires is 1000000000.000; it must be later than not_before, which is 1000000000.000"},
-        {"\"not_before\":0", STATUS_BAD_JOB, "not_before is 0; it must be Unix seconds from "
+        {"\"not_before\":0", STATUS_BAD_JOB,
+         "not_before is 0; it must be Unix seconds from "
          "978307200 to 100000000000, or a relative time like \"+60\", at most \"+1000000000\""},
         {"\"not_before\":-5", STATUS_BAD_JOB, "not_before is -5; it must be Unix seconds"},
-        {"\"not_before\":5", STATUS_BAD_JOB, "not_before is 5, before 2001; it must be Unix "
+        {"\"not_before\":5", STATUS_BAD_JOB,
+         "not_before is 5, before 2001; it must be Unix "
          "seconds, or \"+5\" to count from the job's first fetch"},
         {"\"expires\":978307199", STATUS_BAD_JOB, "expires is 978307199, before 2001"},
         {"\"expires\":978307200", STATUS_OK, NULL},
-        {"\"expires\":1700000000000", STATUS_BAD_JOB, "expires is 1700000000000, which looks like "
+        {"\"expires\":1700000000000", STATUS_BAD_JOB,
+         "expires is 1700000000000, which looks like "
          "milliseconds; it must be Unix seconds: 1700000000.000"},
         {"\"not_before\":1e15", STATUS_BAD_JOB, "not_before is 1e+15; it must be Unix seconds"},
         {"\"expires\":\"tomorrow\"", STATUS_BAD_JOB, "expires is \"tomorrow\"; it must be"},
         {"\"not_before\":null", STATUS_BAD_JOB, "not_before is null"},
-        {"\"not_before\":\"+60\"", STATUS_OK, NULL}, {"\"expires\":\"+0.25\"", STATUS_OK, NULL},
+        {"\"not_before\":\"+60\"", STATUS_OK, NULL},
+        {"\"expires\":\"+0.25\"", STATUS_OK, NULL},
         {"\"not_before\":\"+1000000000\"", STATUS_OK, NULL},
         {"\"not_before\":\"+1000000001\"", STATUS_BAD_JOB, "is \"+1000000001\"; it must be"},
         {"\"not_before\":\"60\"", STATUS_BAD_JOB, "not_before is \"60\"; it must be"},
@@ -674,7 +702,8 @@ TEST(test_the_rest)
         {"\"unique\":true,\"id\":7", STATUS_BAD_JOB, "id is 7"},
         {"\"unique\":false", STATUS_OK, NULL},
         {"\"unique\":1,\"id\":\"x\"", STATUS_BAD_JOB, "unique"},
-        {"\"meta\":null", STATUS_OK, NULL}, {"\"meta\":[1e5,\"x\"]", STATUS_OK, NULL},
+        {"\"meta\":null", STATUS_OK, NULL},
+        {"\"meta\":[1e5,\"x\"]", STATUS_OK, NULL},
         {"\"id\":\"x\"", STATUS_OK, NULL},
         {"\"id\":\"\"", STATUS_BAD_JOB, "id has 0 bytes"},
         {"\"id\":7", STATUS_BAD_JOB, "id is 7; it must be a string"},

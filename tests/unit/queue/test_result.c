@@ -43,9 +43,19 @@ TEST(test_done)
          .error = &error},
     };
     struct result result = {
-        .job = &job, .number = 1000000000000000, .status = "done", .input_format = "jpeg",
-        .input_width = 30, .input_height = 40, .input_bytes = 5000000000, .outputs = outputs,
-        .output_count = 2, .attempt = 1, .engine = "cuda:0", .decoder = "cpu",
+        .job = &job,
+        .number = 1000000000000000,
+        .status = "done",
+        .input_format = "jpeg",
+        .input_width = 30,
+        .input_height = 40,
+        .input_bytes = 5000000000,
+        .input_frames = 7,
+        .outputs = outputs,
+        .output_count = 2,
+        .attempt = 1,
+        .engine = "cuda:0",
+        .decoder = "cpu",
         .daemon = "h:1",
         .ms = {0, 1.5, 2.0004, 3, 4, 5, 6, 7, 123456.789},
     };
@@ -53,7 +63,7 @@ TEST(test_done)
            "{\"id\":\"i\\\"\xC3\xA9\",\"job\":1000000000000000,\"status\":\"done\","
            "\"meta\":{\"x\":1.10,\"y\":[ ]},"
            "\"input\":{\"path\":\"a\",\"format\":\"jpeg\",\"width\":30,\"height\":40,"
-           "\"bytes\":5000000000},"
+           "\"bytes\":5000000000,\"frames\":7},"
            "\"outputs\":[{\"path\":\"b.png\",\"format\":\"png\",\"width\":10,\"height\":20,"
            "\"bytes\":300,\"quality\":61,\"encoder\":\"cuda:0\"},"
            "{\"key\":\"ns:img:k\",\"format\":\"jpeg\",\"width\":1,\"height\":2,"

@@ -30,6 +30,9 @@ class Job:
     timeout_s: Seconds of work for one attempt, above 0 and at most job_timeout_s.
     background: [red, green, blue], 0 to 255: the colour under transparent pixels. Default: white.
     orient: Whether the EXIF orientation is applied first. Default: true.
+    page: The frame of an animation, or the page, that is read. Default: 0, the first.
+    frames: What becomes of an input with several frames: one is read, which is the default, or the
+        input fails.
     meta: Any JSON value. The result repeats it.
     unique: Whether one job with this id at a time runs, and others get its result.
     not_before: The job does not start before this time.
@@ -51,6 +54,8 @@ class Job:
     timeout_s: Optional[float] = None
     background: Optional[Sequence[int]] = None
     orient: Optional[bool] = None
+    page: Optional[int] = None
+    frames: Optional[Literal["first", "refuse"]] = None
     meta: Any = UNSET
     unique: Optional[bool] = None
     not_before: Optional[Time] = None

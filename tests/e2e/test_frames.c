@@ -1,0 +1,154 @@
+/*
+ * test_frames.c - jobs that name a frame of an animation, or refuse animations.
+ */
+#include "tests/fixtures/test_world.h"
+
+static void put_apng(void)
+{
+    struct picture_file file = make_png(.width = 20, .height = 10, .colour_type = 2);
+    picture_png_insert(&file, "IDAT", "acTL", "\0\0\0\3\0\0\0\0", 8);
+    world_put_picture(w, "apng.png", file);
+}
+
+static void fails(const char *job, const char *code, const char *part)
+{
+    cJSON *result = check_answer(w, "%s", job);
+    assert_string_equal(json_text(result, "error.code"), code);
+    if (!strstr(json_text(result, "error.message"), part))
+        fail_msg("%s; expected \"%s\"", json_text(result, "error.message"), part);
+    cJSON_Delete(result);
+}
+
+#if defined GPUIMGD_WEBP
+
+#include <webp/encode.h>
+
+enum { SIDE = 16, FRAMES = 3 };
+
+static void put_number(struct picture_file *file, size_t value, int bytes)
+{
+    for (; bytes > 0; bytes--, value >>= 8)
+        picture_insert(file, file->length, &(uint8_t){(uint8_t)value}, 1);
+}
+
+static void put_chunk(struct picture_file *file, const char *type, size_t bytes)
+{
+    picture_insert(file, file->length, type, 4);
+    put_number(file, bytes, 4);
+}
+
+/* A frame of one colour that fills the canvas. */
+static void put_frame(struct picture_file *file, uint8_t colour)
+{
+    enum { riff_bytes = 12, head_bytes = 16 };
+    uint8_t pixels[SIDE * SIDE * 3], *bytes;
+    memset(pixels, colour, sizeof pixels);
+    size_t length = WebPEncodeLosslessRGB(pixels, SIDE, SIDE, SIDE * 3, &bytes) - riff_bytes;
+    put_chunk(file, "ANMF", head_bytes + length);
+    put_number(file, 0, 6);
+    put_number(file, SIDE - 1, 3);
+    put_number(file, SIDE - 1, 3);
+    put_number(file, 100, 4);
+    picture_insert(file, file->length, bytes + riff_bytes, length);
+    WebPFree(bytes);
+}
+
+/* The frames have the gray values 10, 20 and 30. */
+static struct picture_file animation(void)
+{
+    struct picture_file file = {NULL, 0};
+    picture_insert(&file, 0, "WEBP", 4);
+    put_chunk(&file, "VP8X", 10);
+    put_number(&file, 2, 4);
+    put_number(&file, SIDE - 1, 3);
+    put_number(&file, SIDE - 1, 3);
+    put_chunk(&file, "ANIM", 6);
+    put_number(&file, 0, 6);
+    for (uint8_t i = 1; i <= FRAMES; i++)
+        put_frame(&file, 10 * i);
+    struct picture_file riff = {NULL, 0};
+    put_chunk(&riff, "RIFF", file.length);
+    picture_insert(&riff, riff.length, file.bytes, file.length);
+    picture_free(&file);
+    return riff;
+}
+
+static void fill(void)
+{
+    put_apng();
+    world_put_picture(w, "a.webp", animation());
+}
+
+/* The mean of a page, which `stats` gives. */
+static void expect_mean(const char *keys, double mean)
+{
+    cJSON *result = check_answer(w, "{'input':'a.webp','ops':['grayscale','stats']%s}", keys);
+    check_has(result, "{'status':'done','input.frames':3,'input.format':'webp'}");
+    assert_true(json_number(result, "outputs.0.values.stats.mean.0") == mean);
+    cJSON_Delete(result);
+}
+
+TEST(test_pages)
+{
+    expect_mean("", 10);
+    expect_mean(",'page':0,'frames':'first'", 10);
+    expect_mean(",'page':1", 20);
+    expect_mean(",'page':2", 30);
+    fails("{'input':'a.webp','page':3,'output':'x.png'}", "bad_job",
+          "page is 3, but the input is a WebP with 3 frames; page must be 0 to 2");
+    fails("{'input':'a.webp','frames':'refuse','output':'x.png'}", "bad_job",
+          "the input is a WebP with 3 frames, and the job's frames is \"refuse\"");
+}
+
+/* The keys apply to each image of a list. */
+TEST(test_pages_of_a_list)
+{
+    cJSON *result = check_answer(w, "{'inputs':['a.webp','apng.png'],'page':2,"
+                                    "'ops':['grayscale','stats']}");
+    check_has(result, "{'status':'done','images.done':1,'images.failed':1,"
+                      "'images.values.0.values.stats.mean.0':30,"
+                      "'images.errors.0.error.code':'bad_job'}");
+    cJSON_Delete(result);
+    fails("{'inputs':['a.webp','apng.png'],'frames':'refuse','output':'%n.png'}", "bad_job",
+          "frames");
+}
+
+#else
+
+static void fill(void)
+{
+    put_apng();
+}
+
+#endif
+
+TEST(test_apng)
+{
+    cJSON *result = check_answer(w, "{'input':'apng.png','output':'first.png'}");
+    check_message(result);
+    check_has(result, "{'status':'done','input.frames':3}");
+    cJSON_Delete(result);
+    fails("{'input':'apng.png','page':1,'output':'x.png'}", "bad_job",
+          "page is 1, but of a PNG with 3 frames only the first is read; page must be 0");
+    fails("{'input':'apng.png','frames':'refuse','output':'x.png'}", "bad_job",
+          "a PNG with 3 frames");
+}
+
+TEST(test_one_page)
+{
+    cJSON *result = check_answer(w, "{'input':'p.jpg','output':'p.png','frames':'refuse'}");
+    check_has(result, "{'status':'done'}");
+    assert_null(json_at(result, "input.frames"));
+    cJSON_Delete(result);
+    fails("{'input':'p.jpg','page':1,'output':'x.png'}", "bad_job",
+          "page is 1, but the input is a JPEG with 1 frame; page must be 0");
+}
+
+static const struct world_options options = {
+    .photo = {"p.jpg", 160, 120}, .fill = fill, .start = true};
+
+int main(void)
+{
+    world_options = &options;
+    return run_all(.name = "frames", .setup = open_world, .teardown = close_world);
+}
