@@ -252,7 +252,7 @@ static void read_info(const avifDecoder *decoder, const struct streams *streams,
     reply->orientation = orientation_of(image);
     reply->is_gray = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
     reply->decode_bytes = decode_bytes(decoder, streams);
-    reply->frames = 1;
+    reply->frames = (uint32_t)decoder->imageCount;
     if (!confined_give(&results, image->icc.data, image->icc.size, &reply->icc_bytes))
         confined_fail(reply, STATUS_DECODE_LIMIT, "the AVIF's profile has more than %llu bytes",
                       CODEC_METADATA_BYTES_MAX);
@@ -399,7 +399,7 @@ static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, u
                           struct codec_reply *reply)
 {
     const avifImage *image = decoder->image;
-    avifResult result = avifDecoderNextImage(decoder);
+    avifResult result = avifDecoderNthImage(decoder, call->page);
     if (result != AVIF_RESULT_OK) {
         refuse(decoder, result, "in its pixels", reply);
         return;

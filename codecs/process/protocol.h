@@ -82,7 +82,8 @@ struct codec_reply {
     uint32_t lacks_memory; /* the task failed because the process reached its limit */
     /* Results of a probe: */
     uint32_t width, height, channels, orientation, is_gray;
-    uint32_t frames;       /* images in the file that a page can name, at least 1 */
+    uint32_t frames;       /* frames of an animation, or pages; at least 1. If the call's page is
+                              not one of them, the rest is ignored */
     uint64_t decode_bytes; /* memory that the process needs for the decode */
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
     /* See enum codec_reply_kind: */

@@ -81,10 +81,9 @@ static enum status read_metadata(struct codec_process *process, const struct cod
 }
 
 /* Whether the values are possible. If not, hostile code runs in the codec process. */
-static bool is_header(const struct codec_reply *reply, uint32_t page)
+static bool is_header(const struct codec_reply *reply)
 {
-    return reply->frames > page &&
-           (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
+    return (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
            reply->orientation >= 1 && reply->orientation <= ORIENTATION_MAX &&
            reply->icc_bytes <= CODEC_METADATA_BYTES_MAX &&
            reply->exif_bytes <= CODEC_METADATA_BYTES_MAX &&
@@ -134,7 +133,11 @@ static enum status probe(struct codec_process *process, const struct codec_task 
                               .results_at = round_up(length)};
     if (ask_for_header(process, task, bytes, length, &call, &reply, error) != STATUS_OK)
         return error->status;
-    if (!is_header(&reply, call.page))
+    if (reply.frames > 0 && reply.frames <= call.page) {
+        info->frames = reply.frames;
+        return STATUS_OK;
+    }
+    if (reply.frames == 0 || !is_header(&reply))
         return codec_process_distrust(process, task, error);
     if (take_header(&reply, length, limits, info, error) != STATUS_OK)
         return error->status;

@@ -102,7 +102,12 @@ TEST(test_grids_and_sequences)
     picture_free(&file);
     file = make_avif(.width = 70, .height = 50, .frames = 2);
     rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.frames, 2);
     assert_true(largest_error(3, 3, 3) <= 2); /* the first image */
+    for (rig.limits.page = 0; rig.limits.page < 2; rig.limits.page++)
+        avif_expect_as_libavif(&file);
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK); /* the pipeline refuses the page */
+    assert_int_equal(rig.info.frames, 2);
     picture_free(&file);
 }
 
