@@ -19,7 +19,6 @@ struct signature {
 #define MAGIC(name, at, magic) {name, at, magic, sizeof magic - 1}
 
 static const struct signature signatures[] = {
-    MAGIC("a GIF image", 0, "GIF8"),
     MAGIC("a TIFF image", 0, "II*\0"),
     MAGIC("a TIFF image", 0, "MM\0*"),
     MAGIC("a BigTIFF image", 0, "II+\0"),

@@ -56,6 +56,7 @@ need_build() {
     want_library lcms2 liblcms2-dev
     want_library libwebp libwebp-dev
     want_library libavif libavif-dev
+    want_library libgif libgif-dev
     want_library libarchive libarchive-dev
     want_library openssl libssl-dev
 }

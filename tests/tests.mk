@@ -38,10 +38,11 @@ $(O)/tests/%: $(O)/tests/%.o $(KIT)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
-# The references of the AVIF tests, and the sources of their files.
-AVIF_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,avif avif_header avif_metadata avif_own metadata) \
-             $(O)/tests/unit/gpu/test_avif_encoder $(O)/tests/fuzz/fuzz_avif $(O)/tests/fuzz/replay_avif
-$(AVIF_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
+# The references of the AVIF and GIF tests, and the sources of their files.
+CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif avif avif_header avif_metadata avif_own metadata) \
+              $(O)/tests/unit/gpu/test_avif_encoder \
+              $(foreach name,avif gif,$(O)/tests/fuzz/fuzz_$(name) $(O)/tests/fuzz/replay_$(name))
+$(CODEC_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
 $(O)/tests/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 # The references of the WebP tests.
 $(addprefix $(O)/tests/unit/codecs/test_,webp webp_pages metadata): LDLIBS_ALL += \

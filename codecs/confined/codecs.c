@@ -5,4 +5,7 @@ const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
 #ifdef GPUIMGD_AVIF
     [FORMAT_avif] = &confined_avif,
 #endif
+#ifdef GPUIMGD_GIF
+    [FORMAT_gif] = &confined_gif,
+#endif
 };

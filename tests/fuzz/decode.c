@@ -189,9 +189,10 @@ static void check_metadata(const struct canvas *canvas, const struct image_info 
 /* Checks that an encoded image can be decoded, that a lossless format keeps the pixels, and that
  * metadata is kept. */
 static void check_encoded(const struct canvas *canvas, const struct image_info *info,
-                          const struct format *format, const struct codec_limits *limits)
+                          const struct format *format, const struct codec_limits *given)
 {
     struct codec_context *context = fuzz_codec();
+    struct codec_limits one_page = *given, *limits = &one_page;
     uint8_t buffer[4096];
     struct error error = {0};
     struct sink sink = {.base = {.buffer = buffer, .capacity = sizeof buffer, .flush = keep}};
@@ -210,6 +211,7 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
         (canvas->image.channels == 1 && !format->gray) || codec_refusal(format, true) ||
         codec_refusal(format, false))
         return;
+    one_page.page = 0;
     encode(canvas, &request, &sink);
     struct image_info again;
     FUZZ_MUST(codec_probe(context, sink.bytes, sink.length, limits, &again, &error) == STATUS_OK);
@@ -268,6 +270,24 @@ static void check_request(const uint8_t *bytes, size_t length, const struct imag
     free(second.block);
 }
 
+/* Decodes the last page of an animation. */
+static void check_last_page(const uint8_t *bytes, size_t length, uint32_t frames,
+                            const struct codec_limits *limits)
+{
+    const struct decode_request colour = {0};
+    struct codec_limits last = *limits;
+    struct image_info info;
+    struct error error = {0};
+    last.page = (frames > FRAMES_MAX ? FRAMES_MAX : frames) - 1;
+    enum status status = codec_probe(fuzz_codec(), bytes, length, &last, &info, &error);
+    fuzz_check_error(status, &error);
+    if (status == STATUS_OK) {
+        FUZZ_MUST(info.frames == frames);
+        check_request(bytes, length, &info, &colour, &last);
+    }
+    image_info_clear(&info);
+}
+
 /* Decodes in colour, and in another way that depends on the file's length. */
 void decode_check(const uint8_t *bytes, size_t length)
 {
@@ -292,6 +312,8 @@ void decode_check(const uint8_t *bytes, size_t length)
             other.eighths = DECODE_EIGHTHS;
         check_request(bytes, length, &info, &colour, &limits);
         check_request(bytes, length, &info, &other, &limits);
+        if (info.frames > 1 && !info.format->first_only)
+            check_last_page(bytes, length, info.frames, &limits);
     }
     image_info_clear(&info);
 }
