@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "codecs/gain_map.h"
 #include "codecs/pixel.h"
 #include "codecs/process/process.h"
 
@@ -99,6 +100,7 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
     if (refusal)
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is %s, but %s", format->noun,
                          refusal);
+    info->gain_map = gain_map_is_in(bytes, length);
     return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
 }
 

@@ -59,6 +59,7 @@ struct image_info {
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
+    bool gain_map;           /* the file has one, which no output gets (gain_map.h) */
     int orientation;         /* EXIF 1..8; 1 if it is missing or invalid */
     size_t codec_bytes;      /* upper bound on the codec's own memory for a decode: the coefficients
                                 of a progressive JPEG that libjpeg decodes, otherwise a few rows

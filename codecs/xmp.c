@@ -16,7 +16,8 @@
  * extended packet, which is in further segments of a JPEG. */
 enum namespace {
     SPACE_NONE,
-    SPACE_IMAGES, /* all of its properties are images, sound or depth, or describe these */
+    SPACE_IMAGES, /* all of its properties are images, sound, depth or gain maps, or describe
+                     these */
     SPACE_NOTE,   /* the reference to an extended packet */
     SPACE_DC,     /* Dublin Core */
     SPACE_PHOTOSHOP,
@@ -34,6 +35,8 @@ static const struct {
     enum namespace space;
 } namespaces[] = {
     {"http://ns.adobe.com/xap/1.0/g/img/", SPACE_IMAGES},
+    {"http://ns.adobe.com/hdr-gain-map/1.0/", SPACE_IMAGES},
+    {"http://ns.apple.com/HDRGainMap/1.0/", SPACE_IMAGES},
     {"http://ns.google.com/photos/1.0/panorama/", SPACE_NONE}, /* only numbers */
     {"http://ns.adobe.com/xmp/note/", SPACE_NOTE},
     {URI_DC, SPACE_DC},

@@ -205,6 +205,8 @@ static void print_input(const struct job_run *run, FILE *out)
                 run->job.orient ? "" : " (ignored)");
     if (info->frames > 1)
         fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);
+    if (info->gain_map)
+        fputs(", with a gain map, which is dropped", out);
     fprintf(out, ", %" PRIu64 " bytes\n", run->input.bytes);
     struct image decoded = plan_input(&run->plan, NULL);
     char scale[24] = "";

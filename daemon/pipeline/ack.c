@@ -67,6 +67,7 @@ static void fill_rest(const struct job_run *run, struct result *result)
         result->input_width = run->info.width;
         result->input_height = run->info.height;
         result->input_frames = run->info.frames;
+        result->input_gain_map = run->info.gain_map;
     }
     result->input_bytes = run->input.bytes;
     if (run->timing.ms[STAGE_DECODE] >= 0)

@@ -569,7 +569,7 @@ def result_schema(d):
         "priority": job_keys(d)["priority"][0],
         **texts(["tag", "traceparent", "tracestate"]),
         "input": {"type": "object", "properties": {**image, "format": archive, **texts(["folder"]),
-                                                   **numbers(["frames"], 2)}},
+                                                   **numbers(["frames"], 2), "gain_map": {"const": True}}},
         "text": {"type": "string"}, "images": {"type": "object", "properties": images, "required": [
             "count", "done", "failed", "copied", "pixels"]},
         "outputs": {"type": "array", "maxItems": d.limits["outputs"],

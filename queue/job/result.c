@@ -87,6 +87,8 @@ static void write_input(struct writer *writer, const struct result *result)
                 result->input_bytes);
     if (result->input_frames > 1)
         writer_number(writer, "frames", result->input_frames);
+    if (result->input_gain_map)
+        writer_bool(writer, "gain_map", true);
     writer_close(writer, '}');
 }
 

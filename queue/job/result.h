@@ -46,6 +46,7 @@ struct result {
     const char *input_format;   /* NULL: not known */
     uint32_t input_width, input_height;
     uint32_t input_frames; /* written if there are several */
+    bool input_gain_map;   /* written if true */
     uint64_t input_bytes;
     const struct result_images *images; /* NULL: the job has one input */
     const struct result_output *outputs;

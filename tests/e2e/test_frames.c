@@ -1,5 +1,6 @@
 /*
- * test_frames.c - jobs that name a frame of an animation, or refuse animations.
+ * test_frames.c - inputs with several images: jobs that name a frame of an animation, or refuse
+ * animations, and gain maps.
  */
 #include "tests/fixtures/test_world.h"
 
@@ -139,9 +140,21 @@ TEST(test_one_page)
     cJSON *result = check_answer(w, "{'input':'p.jpg','output':'p.png','frames':'refuse'}");
     check_has(result, "{'status':'done'}");
     assert_null(json_at(result, "input.frames"));
+    assert_null(json_at(result, "input.gain_map"));
     cJSON_Delete(result);
     fails("{'input':'p.jpg','page':1,'output':'x.png'}", "bad_job",
           "page is 1, but the input is a JPEG with 1 frame; page must be 0");
+}
+
+TEST(test_gain_map)
+{
+    static const char segment[] = "\xFF\xE2\x00\x22urn:iso:std:iso:ts:21496:-1\0\0\0";
+    struct picture_file file = make_jpeg(.width = 24, .height = 16);
+    picture_insert(&file, 2, segment, sizeof segment - 1);
+    world_put_picture(w, "hdr.jpg", file);
+    cJSON *result = check_answer(w, "{'input':'hdr.jpg','output':'hdr.png'}");
+    check_has(result, "{'status':'done','input.gain_map':true}");
+    cJSON_Delete(result);
 }
 
 static const struct world_options options = {

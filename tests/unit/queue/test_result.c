@@ -51,6 +51,7 @@ TEST(test_done)
         .input_height = 40,
         .input_bytes = 5000000000,
         .input_frames = 7,
+        .input_gain_map = true,
         .outputs = outputs,
         .output_count = 2,
         .attempt = 1,
@@ -63,7 +64,7 @@ TEST(test_done)
            "{\"id\":\"i\\\"\xC3\xA9\",\"job\":1000000000000000,\"status\":\"done\","
            "\"meta\":{\"x\":1.10,\"y\":[ ]},"
            "\"input\":{\"path\":\"a\",\"format\":\"jpeg\",\"width\":30,\"height\":40,"
-           "\"bytes\":5000000000,\"frames\":7},"
+           "\"bytes\":5000000000,\"frames\":7,\"gain_map\":true},"
            "\"outputs\":[{\"path\":\"b.png\",\"format\":\"png\",\"width\":10,\"height\":20,"
            "\"bytes\":300,\"quality\":61,\"encoder\":\"cuda:0\"},"
            "{\"key\":\"ns:img:k\",\"format\":\"jpeg\",\"width\":1,\"height\":2,"
