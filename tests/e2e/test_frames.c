@@ -20,6 +20,74 @@ static void fails(const char *job, const char *code, const char *part)
     cJSON_Delete(result);
 }
 
+#if defined GPUIMGD_GIF
+
+#include "tests/fixtures/gif_file.h"
+
+static void put_gif(void)
+{
+    static const struct gif_frame frames[] = {
+        {.width = 40, .height = 30, .seed = 1},
+        {.x = 5, .y = 5, .width = 20, .height = 20, .seed = 2, .disposal = 2},
+        {.x = 9, .y = 9, .width = 9, .height = 9, .seed = 3}};
+    struct gif_file gif = {.width = 40, .height = 30, .frames = frames, .count = 3};
+    struct picture_file file = gif_write(&gif);
+    world_put(w, "cut.gif", file.bytes, file.length / 4);
+    world_put_picture(w, "a.gif", file);
+    static const char bomb[] = "GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\xff\xff\xff\xff\0\2\0;";
+    world_put(w, "bomb.gif", bomb, sizeof bomb - 1);
+}
+
+/* A GIF becomes a PNG if the job names no format. */
+TEST(test_gif)
+{
+    static const int channels[] = {3, 3, 4};
+    for (int i = 0; i < 3; i++) {
+        cJSON *result = check_answer(w, "{'input':'a.gif','output':{'path':'%d'},'page':%d}", i, i);
+        check_message(result);
+        check_has(result, "{'status':'done','input.format':'gif','input.frames':3,"
+                          "'outputs.0.format':'png','outputs.0.width':40}");
+        cJSON_Delete(result);
+        char name[8];
+        snprintf(name, sizeof name, "%d", i);
+        struct picture_file png = picture_load(out_path(name));
+        assert_int_equal(png.bytes[25], channels[i] == 4 ? 6 : 2); /* the colour type */
+        picture_free(&png);
+    }
+    fails("{'input':'a.gif','page':3,'output':'x.png'}", "bad_job",
+          "page is 3, but the input is a GIF with 3 frames; page must be 0 to 2");
+    fails("{'input':'a.gif','frames':'refuse','output':'x.png'}", "bad_job", "3 frames");
+    fails("{'input':'cut.gif','output':'x.png'}", "decode_failed",
+          "the GIF's data ends in frame 0");
+    fails("{'input':'bomb.gif','output':'x.png'}", "image_too_large", "65535 x 65535 pixels");
+    fails("{'input':'a.gif','output':'x.gif'}", "bad_job", "gif");
+}
+
+/* The files of a folder that are read by default. */
+TEST(test_gifs_of_a_folder)
+{
+    cJSON *result = check_answer(w, "{'inputs':{'folder':'.','pattern':['*.gif']},"
+                                    "'output':'all/%%p.jpg'}");
+    check_has(result, "{'status':'done','images.count':3,'images.done':1}");
+    cJSON_Delete(result);
+}
+
+#else
+
+static void put_gif(void)
+{
+    static const char head[] = "GIF89a\1\0\1\0\0\0\0";
+    world_put(w, "a.gif", head, sizeof head - 1);
+}
+
+TEST(test_gif_missing)
+{
+    fails("{'input':'a.gif','output':'x.png'}", "unsupported_format",
+          "the input is a GIF, but this gpuimgd was built without giflib (GIF=no)");
+}
+
+#endif
+
 #if defined GPUIMGD_WEBP
 
 #include <webp/encode.h>
@@ -77,6 +145,7 @@ static struct picture_file animation(void)
 static void fill(void)
 {
     put_apng();
+    put_gif();
     world_put_picture(w, "a.webp", animation());
 }
 
@@ -119,6 +188,7 @@ TEST(test_pages_of_a_list)
 static void fill(void)
 {
     put_apng();
+    put_gif();
 }
 
 #endif

@@ -25,7 +25,7 @@ BEYOND = [
     r"both keys are", r"are both", r"which is not an output format", r"but the suffix of",
     r'is a key of .*, but "(gpuimgd:img:|https?:|[^".]*"|\.\.\.")',  # written as the input's format
     r"tracestate .*(must have|has a member|has no member|has a key twice)",
-    r"numbers?, but the tensor has",
+    r"numbers?, but the tensor has", r"frames?; page must be",
     # rules between parameters, and those that depend on the image
     r"low must not be above high", r"at this operation", r"has focus and gravity",
     r"needs fit cover|needs fit contain|needs both width and height|needs width",

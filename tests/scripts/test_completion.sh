@@ -58,7 +58,8 @@ ok $? "every operation is offered after --ops"
 [ -z "$lacks" ] || echo "$lacks"
 offered submit --ops = grayscale,so | grep -qx grayscale,sobel
 ok $? "the second of two operations is completed"
-formats=$(sed -n 's/^FORMAT(\([a-z0-9]*\),.*/\1/p' conf/formats.def)
+# Of rows with .becomes, jobs write no files.
+formats=$(sed -n '/^FORMAT(/{:row; /)$/!{N; b row}; /\.becomes/!s/^FORMAT(\([a-z0-9]*\),.*/\1/p}' conf/formats.def)
 [ -n "$formats" ] && [ "$(offered submit --format = "" | sort)" = "$(sort <<<"$formats")" ]
 ok $? "formats are completed"
 [ "$(offered submit --on-error "" | xargs)/$(offered submit --pack = "" | xargs)" = "skip fail/tar array" ]

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+"""Animations of Pillow in ours: check_gif.py PATH-OF-APPLY [FOLDER...]. Prints TAP.
+
+Pillow writes GIFs and WebPs with and without transparency, and gifsicle makes the GIFs smaller. The
+daemon writes each page as a PNG. It must have the pixels of Pillow, and the result the number of
+frames. Transparent pixels have no colour. FOLDER: GIFs are compared, too; a difference is only
+printed, because Pillow shows some files in another way than browsers (codecs/confined/gif.c).
+"""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy
+from PIL import Image
+
+import peer
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "bench"))
+import rig  # noqa: E402
+
+FRAMES = 7
+
+
+def frames_of(kind, size):
+    """Frames with a square that moves over noise of few colours."""
+    width, height = size
+    back = peer.RANDOM.integers(0, 4, (height, width, 3), dtype=numpy.uint8) * 80
+    for number in range(FRAMES):
+        image = numpy.dstack([back, numpy.full((height, width, 1), 255, numpy.uint8)])
+        if kind == "clear":
+            image[:, :, 3] = (back[:, :, 0] > 80) * 255
+        x, y = number * width // (FRAMES + 2), number * height // (FRAMES + 2)
+        image[y:y + height // 3 + 1, x:x + width // 3 + 1] = [number * 30, 200, 9, 255]
+        yield Image.fromarray(image if kind == "clear" else image[:, :, :3])
+
+
+def make_files(folder):
+    """Each disposal that Pillow shows as browsers do."""
+    for size in [(1, 1), (17, 9), (90, 61), (300, 200)]:
+        for kind in ("solid", "clear"):
+            first, *others = frames_of(kind, size)
+            name = f"{folder}/{kind}-{size[0]}x{size[1]}"
+            for disposal in (0, 1, 2) if kind == "clear" else (0, 1):
+                first.save(f"{name}-{disposal}.gif", save_all=True, append_images=others,
+                           duration=70, loop=0, disposal=disposal, optimize=disposal == 1)
+            first.save(f"{name}.webp", save_all=True, append_images=others, duration=70, quality=70,
+                       method=0, lossless=kind == "clear")
+    if shutil.which("gifsicle"):
+        for path in glob.glob(f"{folder}/*.gif"):
+            for option in ("-O3", "--interlace"):
+                subprocess.run(["gifsicle", option, path, "-o", path[:-4] + option + ".gif"],
+                               check=True)
+
+
+def pixels(image):
+    """RGBA, without the colours of transparent pixels."""
+    array = numpy.array(image.convert("RGBA"))
+    array[array[:, :, 3] == 0] = 0
+    return array
+
+
+def pages_of(path):
+    """The pages as Pillow shows them; None if it cannot read the file."""
+    found = []
+    try:
+        with Image.open(path) as file:
+            for number in range(getattr(file, "n_frames", 1)):
+                file.seek(number)
+                found.append(pixels(file))
+    except (OSError, EOFError, ValueError, Image.DecompressionBombError):
+        return None
+    return found
+
+
+def compare(daemon, folder, names, wanted):
+    """Returns the names of files whose pages differ, and the number of pages."""
+    machine = rig.Rig(daemon, folder)
+    jobs = [json.dumps({"input": name, "page": page,
+                        "output": {"path": f"{name}-{page}.png", "compression": 0}})
+            for name in names for page in range(len(wanted[name]))]
+    differ = set()
+    try:
+        machine.push(jobs)
+        for _ in jobs:
+            machine.result()
+        for name in names:
+            for page, theirs in enumerate(wanted[name]):
+                path = f"{machine.out}/{name}-{page}.png"
+                ours = pixels(Image.open(path)) if os.path.exists(path) else None
+                if ours is None or not numpy.array_equal(ours, theirs):
+                    differ.add(name)
+    finally:
+        machine.close()
+    return sorted(differ), len(jobs)
+
+
+def check(report, daemon, folder, title, strict):
+    wanted = {}
+    for path in sorted(glob.glob(f"{folder}/*.gif") + glob.glob(f"{folder}/*.webp")):
+        pages = pages_of(path)
+        if pages is not None:
+            wanted[os.path.basename(path)] = pages
+        else:
+            print(f"# Pillow does not read {path}")
+    differ, count = compare(daemon, folder, list(wanted), wanted)
+    for name in differ:
+        print(f"# {name} differs")
+    report.say(count > 0 and not (strict and differ),
+               f"{title}: {count} pages of {len(wanted)} files; {len(differ)} files differ")
+
+
+def main():
+    report = peer.Report(sys.argv[1])
+    daemon = os.path.abspath(os.path.join(os.path.dirname(report.tool), "..", "..", "gpuimgd"))
+    version = subprocess.run([daemon, "--version"], stdout=subprocess.PIPE, check=True).stdout
+    if b"no GIF" in version or b"no WebP" in version:
+        print("1..0 # SKIP gpuimgd was built without giflib or libwebp")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        make_files(folder)
+        check(report, daemon, folder, "animations of Pillow", True)
+    for folder in sys.argv[2:]:
+        check(report, daemon, folder, folder, False)
+    return report.end()
+
+
+sys.exit(main())
