@@ -5,7 +5,9 @@
 
 #include "gpu/avif/decide/decide.h"
 #include "gpu/avif/encode_impl.h"
+#include "gpu/avif/decide/palettes.h"
 #include "gpu/avif/entropy/code.h"
+#include "gpu/avif/entropy/palettes.h"
 #include "gpu/avif/frame/frame_header.h"
 #include "gpu/avif/kernels/import.h"
 #include "gpu/avif/kernels/kernels.h"
@@ -16,7 +18,7 @@ enum { TILE_SIZE_BYTES = 4 };
 struct job {
     struct avif_encoder encoder;
     struct avif_tokeniser tokeniser;
-    struct avif_cdfs cdfs;
+    struct avif_all_cdfs cdfs;
     struct avif_range_coder coder;
     bool (*is_stopped)(void *context);
     void *context;
@@ -61,6 +63,9 @@ static size_t place(uint8_t *memory, struct job *job)
     encoder->blocks =
         take(&work, (size_t)frame->cells_x * (size_t)frame->cells_y * sizeof *encoder->blocks);
     encoder->superblock = take(&work, sizeof *encoder->superblock);
+    encoder->palettes = take(&work, sizeof *encoder->palettes);
+    job->tokeniser.palettes_above =
+        take(&work, (size_t)frame->tiles.width * 8 * sizeof *job->tokeniser.palettes_above);
     job->tokeniser.tokens = take(&work, TOKENS_SUPERBLOCK * sizeof *job->tokeniser.tokens);
     return work.bytes;
 }
@@ -119,7 +124,7 @@ static void code_superblock(struct job *job, int x, int y)
     avif_analyse(&job->encoder, &job->tokeniser.tile, x, y);
     job->tokeniser.count = 0;
     code_partition(job, x, y, SUPERBLOCK_SIZE);
-    avif_code_tokens(&job->coder, &job->cdfs, job->tokeniser.tokens, job->tokeniser.count);
+    avif_code_tokens(&job->coder, &job->cdfs.common, job->tokeniser.tokens, job->tokeniser.count);
 }
 
 /* Returns false if the caller has stopped the job. The coder has the bytes. */
@@ -132,7 +137,12 @@ static bool code_tile(struct job *job, uint8_t *to, size_t capacity)
         size_t units = (size_t)frame->tiles.width * SUPERBLOCK / 4 >> (i > 0);
         memset(tokeniser->above[i], 0, units * sizeof *tokeniser->above[i]);
     }
-    avif_init_cdfs(&job->cdfs, frame->quantiser.index);
+    avif_init_cdfs(&job->cdfs.common, frame->quantiser.index);
+    if (frame->palettes) {
+        avif_init_palette_cdfs(&job->cdfs.palettes);
+        memset(tokeniser->palettes_above, 0,
+               (size_t)frame->tiles.width * 8 * sizeof *tokeniser->palettes_above);
+    }
     avif_begin_range(&job->coder, to, capacity);
     for (int y = tile->top; y < tile->bottom; y += SUPERBLOCK) {
         if (job->is_stopped && job->is_stopped(job->context))
@@ -223,6 +233,8 @@ enum status avif_encode_with(const struct avif_kernels *kernels, const struct im
     job.tokeniser.encoder = &job.encoder;
     job.encoder.kernels = kernels;
     avif_import(source, &job.encoder);
+    job.encoder.frame.palettes =
+        job.encoder.frame.tools.palettes && avif_has_palettes(&job.encoder);
     return code_image(&job, obus, capacity, bytes);
 }
 

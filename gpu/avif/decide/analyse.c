@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu/avif/decide/decide.h"
+#include "gpu/avif/decide/palettes.h"
 #include "gpu/avif/kernels/kernels.h"
 #include "gpu/avif/predict/modes.h"
 #include "gpu/avif/transform/levels.h"
@@ -182,7 +183,17 @@ static int64_t analyse_block(const struct analysis *a, struct avif_choice *choic
     }
     int bits = avif_mode_bits(choice->modes[0], choice->deltas[0]) +
                (size == 3 ? BITS_PARTITION_8 : BITS_PARTITION);
-    return cost + avif_cost_of(&frame->quantiser, bits);
+    cost += avif_cost_of(&frame->quantiser, bits);
+    if (frame->palettes) {
+        struct avif_palette_block *palettes = a->encoder->palettes;
+        int64_t palette_bits,
+            other = avif_find_palette(a->encoder, PALETTE_LUMA, x, y, size, palettes->of,
+                                      palettes->maps[PALETTE_LUMA], &palette_bits);
+        choice->palette = other < cost;
+        choice->split_transform &= !choice->palette;
+        cost = choice->palette ? other : cost;
+    }
+    return cost;
 }
 
 /* Whether four blocks save chroma more than they cost luma. A block whose luma has four transforms

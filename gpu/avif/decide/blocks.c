@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/avif/decide/decide.h"
+#include "gpu/avif/decide/palettes.h"
 #include "gpu/avif/predict/modes.h"
 #include "gpu/avif/transform/levels.h"
 #include "gpu/avif/transform/transform.h"
@@ -115,6 +116,25 @@ static void code_split(struct avif_coding *coding, bool smooth, struct avif_tria
     }
 }
 
+/* Predicts the block from the palette that stage A has found. */
+static const struct avif_trial *take_palette(struct avif_coding *coding,
+                                             struct avif_trial trials[2])
+{
+    struct avif_palette_block *palettes = coding->encoder->palettes;
+    uint8_t *map = palettes->maps[PALETTE_LUMA];
+    int64_t bits;
+    int type;
+    (void)avif_find_palette(coding->encoder, PALETTE_LUMA, coding->x, coding->y, coding->size,
+                            palettes->of, map, &bits);
+    avif_predict_palette(palettes->of[PALETTE_LUMA].colours[0], map, coding->size,
+                         trials[0].prediction);
+    (void)choose_type(coding, DC_PRED, coding->x, coding->y, coding->size, &trials[0],
+                      &trials[1].coefficients, &type);
+    coding->block->mode = DC_PRED;
+    coding->block->types[0] = (uint8_t)type;
+    return &trials[0];
+}
+
 static void code_luma(struct avif_coding *coding)
 {
     struct avif_superblock *superblock = coding->encoder->superblock;
@@ -124,7 +144,9 @@ static void code_luma(struct avif_coding *coding)
     struct avif_block *block = coding->block;
     struct avif_trial trials[2];
     bool smooth = avif_smooth_neighbour(coding, false);
-    const struct avif_trial *best = choose_mode(coding, choice, smooth, trials);
+    memset(coding->encoder->palettes->of, 0, sizeof coding->encoder->palettes->of);
+    const struct avif_trial *best = choice->palette ? take_palette(coding, trials)
+                                                    : choose_mode(coding, choice, smooth, trials);
     block->transform_size = (uint8_t)(coding->size - choice->split_transform);
     if (choice->split_transform)
         code_split(coding, smooth, &trials[0], levels);

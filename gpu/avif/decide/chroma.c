@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gpu/avif/decide/coding.h"
+#include "gpu/avif/decide/palettes.h"
 #include "gpu/avif/predict/cfl.h"
 #include "gpu/avif/predict/modes.h"
 #include "gpu/avif/transform/levels.h"
@@ -31,8 +32,9 @@ static void predict_both(struct chroma *chroma, int mode, int delta)
             chroma->trials[chroma->which][i].prediction, (size_t)1 << chroma->size);
 }
 
-/* Compares the predictions that are in the trial with the best mode so far. */
-static void compare(struct chroma *chroma, int mode, int delta, const int alphas[2], int bits)
+/* Compares the predictions that are in the trial with the best mode so far. Returns whether they
+ * are better. */
+static bool compare(struct chroma *chroma, int mode, int delta, const int alphas[2], int bits)
 {
     const struct avif_encoder *encoder = chroma->coding->encoder;
     struct avif_block *block = chroma->coding->block;
@@ -45,13 +47,14 @@ static void compare(struct chroma *chroma, int mode, int delta, const int alphas
             encoder->kernels->cost(&trial->coefficients, chroma->size, &encoder->frame.quantiser);
     }
     if (cost >= chroma->least)
-        return;
+        return false;
     chroma->least = cost;
     chroma->which ^= 1;
     block->uv_mode = (uint8_t)mode;
     block->uv_delta = (int8_t)delta;
     block->cfl[0] = (int8_t)alphas[0];
     block->cfl[1] = (int8_t)alphas[1];
+    return true;
 }
 
 /* Returns the alpha in eighths that fits a plane best. dc: the prediction without luma */
@@ -90,7 +93,25 @@ static void try_cfl(struct chroma *chroma, const int dc[2])
         for (int k = 0; k < side * side; k++)
             chroma->trials[chroma->which][i].prediction[k] =
                 (uint8_t)avif_clip(dc[i] + avif_cfl_part(alphas[i], luma[k]));
-    compare(chroma, CFL_PRED, 0, alphas, bits);
+    (void)compare(chroma, CFL_PRED, 0, alphas, bits);
+}
+
+static void try_palette(struct chroma *chroma)
+{
+    static const int none[2] = {0, 0};
+    const struct avif_coding *coding = chroma->coding;
+    struct avif_palette_block *palettes = coding->encoder->palettes;
+    struct avif_palette *palette = &palettes->of[PALETTE_CHROMA];
+    uint8_t *map = palettes->maps[PALETTE_CHROMA];
+    int64_t bits;
+    if (avif_find_palette(coding->encoder, PALETTE_CHROMA, coding->x, coding->y, coding->size,
+                          palette, map, &bits) == INT64_MAX)
+        return;
+    for (int i = 0; i < 2; i++)
+        avif_predict_palette(palette->colours[i], map, chroma->size,
+                             chroma->trials[chroma->which][i].prediction);
+    if (!compare(chroma, DC_PRED, 0, none, (int)bits))
+        palette->count = 0;
 }
 
 void avif_code_chroma(struct avif_coding *coding)
@@ -105,14 +126,16 @@ void avif_code_chroma(struct avif_coding *coding)
         avif_gather_coding(coding, i + 1, chroma.x, chroma.y, chroma.size, &chroma.edges[i]);
     predict_both(&chroma, DC_PRED, 0);
     const int dc[2] = {chroma.trials[0][0].prediction[0], chroma.trials[0][1].prediction[0]};
-    compare(&chroma, DC_PRED, 0, none, BITS_CHROMA_MODE);
+    (void)compare(&chroma, DC_PRED, 0, none, BITS_CHROMA_MODE);
     if (block->mode != DC_PRED) {
         int angle = avif_is_directional(block->mode) ? BITS_CHROMA_ANGLE : 0;
         predict_both(&chroma, block->mode, block->delta);
-        compare(&chroma, block->mode, block->delta, none, BITS_CHROMA_MODE + angle);
+        (void)compare(&chroma, block->mode, block->delta, none, BITS_CHROMA_MODE + angle);
     }
     if (coding->size <= 5)
         try_cfl(&chroma, dc);
+    if (coding->encoder->frame.palettes)
+        try_palette(&chroma);
     for (int i = 0; i < 2; i++) {
         int16_t *levels =
             coding->encoder->superblock->levels + avif_levels_at(i + 1, coding->x, coding->y);

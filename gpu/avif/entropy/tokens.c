@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "gpu/avif/entropy/contexts.h"
+#include "gpu/avif/entropy/palettes.h"
 #include "gpu/avif/predict/predict.h"
 
 /* The first entry of a context of struct avif_cdfs. */
@@ -90,6 +91,8 @@ static void put_modes(struct avif_tokeniser *to, const struct avif_block *block,
         put_symbol(to, CONTEXT(angle), block->mode - V_PRED, 7, block->delta + 3);
     if (to->encoder->frame.planes > 1)
         put_chroma_mode(to, block);
+    if (to->encoder->frame.palettes)
+        avif_tokenise_palettes(to, block, x, y);
     if (to->encoder->frame.tools.split_transforms) {
         int context = avif_depth_context(above, left, block->size);
         int depth = block->size - block->transform_size;
@@ -297,4 +300,5 @@ void avif_tokenise_block(struct avif_tokeniser *to, int x, int y)
 void avif_tokenise_row(struct avif_tokeniser *to)
 {
     memset(to->left, 0, sizeof to->left);
+    memset(to->palettes_left, 0, sizeof to->palettes_left);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gpu/avif/entropy/cdfs.h"
+#include "gpu/avif/predict/palette.h"
 
 /* Bits 0 to 15: the first entry of the context in struct avif_cdfs, or the literal bits. 16 to 20:
  * the number of symbols; 0: literal bits; 1: a flag. 21 to 25: the symbol; the number of literal
@@ -20,8 +21,12 @@ enum avif_edge_split { SPLIT_OR_HORZ, SPLIT_OR_VERT };
 enum { TOKEN_SYMBOLS = 16, TOKEN_SYMBOL = 21, LITERAL_BITS_MAX = 16 };
 
 /* A superblock has at most so many tokens: of a coefficient 1 + 4 for the level, 1 for the sign and
- * 2 for the rest; of a block of 8 x 8, 16 for the modes and 16 for the ends of 6 transforms. */
-enum { TOKENS_SUPERBLOCK = 8 * (LUMA_LEVELS + 2 * CHROMA_LEVELS) + CELLS * (16 + 6 * 16) };
+ * 2 for the rest; of a block of 8 x 8, 16 for the modes, 16 for the ends of 6 transforms, and 64
+ * for palettes without their indices. */
+enum {
+    TOKENS_SUPERBLOCK = 8 * (LUMA_LEVELS + 2 * CHROMA_LEVELS) + CELLS * (16 + 6 * 16 + 64) +
+                        LUMA_LEVELS + CHROMA_LEVELS
+};
 
 DEVICE avif_token avif_symbol_token(uint32_t context, int symbols, int symbol)
 {
@@ -40,6 +45,8 @@ struct avif_tokeniser {
     struct avif_bounds tile;
     struct avif_level_context *above[PLANES];   /* by 4 columns of the plane */
     struct avif_level_context left[PLANES][16]; /* by 4 rows of the superblock */
+    struct avif_palette (*palettes_above)[PALETTES]; /* by 8 columns */
+    struct avif_palette palettes_left[8][PALETTES];  /* by 8 rows */
     avif_token *tokens;
     size_t count;
 };

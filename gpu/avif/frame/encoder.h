@@ -53,6 +53,7 @@ enum avif_transform { DCT_DCT, ADST_DCT, DCT_ADST, ADST_ADST, IDENTITY, TRANSFOR
 struct avif_tools {
     bool smooth, diagonals; /* prediction modes besides DC, V and H */
     bool split_transforms;  /* of luma blocks, once */
+    bool palettes;          /* of blocks, in images of screens */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
     unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
@@ -105,6 +106,7 @@ struct avif_frame {
     struct avif_tools tools;
     struct avif_quantiser quantiser;
     struct avif_filters filters;
+    bool palettes; /* blocks may have palettes: depends on the pixels */
 };
 
 /* A plane of superblocks_x times superblocks_y superblocks. */
@@ -123,7 +125,7 @@ struct avif_choice {
     uint8_t modes[CANDIDATES_MAX];
     int8_t deltas[CANDIDATES_MAX];
     uint8_t count;
-    bool split_transform, split; /* split: into four blocks */
+    bool palette, split_transform, split; /* split: into four blocks */
 };
 
 /* A block, as stage B has decided. Each of its cells has a copy, which later blocks read. */
@@ -170,7 +172,8 @@ struct avif_superblock {
     int16_t levels[LUMA_LEVELS + 2 * CHROMA_LEVELS] __attribute__((aligned(64)));
 };
 
-struct avif_kernels; /* kernels/kernels.h */
+struct avif_kernels;       /* kernels/kernels.h */
+struct avif_palette_block; /* predict/palette.h */
 
 /* What all stages of the host read, and the planes that they write. */
 struct avif_encoder {
@@ -178,6 +181,7 @@ struct avif_encoder {
     struct avif_plane source[PLANES], reconstruction[PLANES], proxy;
     struct avif_block *blocks; /* by cell, cells_x per row */
     struct avif_superblock *superblock;
+    struct avif_palette_block *palettes;
     const struct avif_kernels *kernels;
 };
 

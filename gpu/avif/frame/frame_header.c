@@ -129,8 +129,12 @@ size_t avif_put_frame_header(const struct avif_frame *frame, uint8_t *to)
 {
     struct bit_writer bits = {to, 0};
     put(&bits, 0, 1); /* CDFs adapt */
-    put(&bits, 0, 1); /* no screen content tools */
+    put(&bits, frame->palettes, 1); /* screen content tools */
+    if (frame->palettes)
+        put(&bits, 1, 1); /* integer motion vectors, as in all still pictures */
     put(&bits, 0, 1); /* rendered at its size */
+    if (frame->palettes)
+        put(&bits, 0, 1); /* no intra block copy */
     put_tiles(&frame->tiles, &bits);
     put_quantiser(frame, &bits);
     put_filters(frame, &bits);

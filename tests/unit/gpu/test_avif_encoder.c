@@ -15,7 +15,7 @@
 
 /* ---- images ---- */
 
-enum pattern { NOISE, CHECKERS, GRADIENT, SCREEN, WAVES, SPARSE, PATTERNS };
+enum pattern { NOISE, CHECKERS, GRADIENT, SCREEN, WAVES, PIXELS, SPARSE, PATTERNS };
 
 static uint32_t random_state;
 static uint32_t random_word(void)
@@ -39,6 +39,10 @@ static int pattern_sample(enum pattern pattern, uint32_t x, uint32_t y, uint32_t
         return (x / 8) % 5 == 0 || (y / 16) % 3 == 0 ? 20 : (x * 7 + y * 13) / 32 % 4 ? 240 : 90;
     case WAVES:
         return 128 + (int)(x * x / 5 + y * y) / 9 % 100 - 50 + (int)(random_word() % 5);
+    case PIXELS: {
+        uint32_t colour = (x / 3 * 7 + y / 5 * 11 + x / 16 * (y / 16)) % 11;
+        return (int)(colour * 53 + channel * (colour % 3) * 31 + 9) & 255;
+    }
     default:
         return random_word() % 17 ? 100 : (int)(random_word() & 1) * 255;
     }
@@ -90,6 +94,20 @@ static enum status encode(struct call *call)
 {
     return avif_encode_pixels(&call->image, &call->options, NULL, NULL, call->work, call->obus,
                               call->capacity, &call->bytes);
+}
+
+/* Cells of random colours, as in pixel art. */
+static void draw_cells(struct image *image, uint32_t side)
+{
+    uint32_t across = image->width / side, colours[32 * 32];
+    random_state = 7;
+    for (uint32_t i = 0; i < across * (image->height / side); i++)
+        colours[i] = random_word();
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++)
+            for (uint32_t c = 0; c < 3; c++)
+                image->pixels[y * image->stride + 3 * x + c] =
+                    (uint8_t)(colours[y / side * across + x / side] >> 8 * c);
 }
 
 /* ---- the reference ---- */
@@ -292,6 +310,82 @@ TEST(a_decoder_gives_the_reconstruction_of_several_tiles)
     expect_exact(8260, 70, 1, SCREEN, 80, 0);
 }
 
+/* ---- palettes ---- */
+
+/* Whether the frame header allows palettes: its second bit. */
+static bool allows_palettes(const struct call *call)
+{
+    enum { frame_obu = 6 << 3 | 2 };
+    size_t at = 2 + call->obus[1]; /* after the sequence header, which has less than 128 bytes */
+    assert_int_equal(call->obus[at], frame_obu);
+    do
+        at++;
+    while (call->obus[at] & 128);
+    return call->obus[at + 1] >> 6 & 1;
+}
+
+/* Draws letters of up to `colours` colours on a ground of their own, cells of 16 x 16. */
+static void draw_letters(struct image *image, uint32_t colours)
+{
+    random_state = 77 * colours;
+    uint32_t palette[16];
+    for (uint32_t i = 0; i < 16; i++)
+        palette[i] = i == 0 ? 0xF0F0F0 : random_word() & 0x9F9F9F;
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++) {
+            uint32_t glyph = (x / 16 * 7 + y / 16 * 5) * 2654435761u,
+                     at = x % 16 / 2 + y % 16 / 4 * 8;
+            uint32_t colour = glyph >> at % 31 & 1 ? 1 + glyph / 64 % (colours - 1) : 0;
+            for (uint32_t c = 0; c < image->channels; c++)
+                image->pixels[y * image->stride + x * image->channels + c] =
+                    (uint8_t)(palette[colour] >> 8 * c);
+        }
+}
+
+TEST(letters_have_palettes_and_are_exact)
+{
+    for (uint32_t i = 0; i < 60; i++) {
+        struct call call = {.options = {.quality = (int)(15 + i * 13 % 85), .unfiltered = true}};
+        call.options.effort = 1 + (int)(i % 2);
+        make_call(&call, 100 + i * 7 % 150, 90 + i * 11 % 120, i % 5 ? 3 + i % 2 : 1, GRADIENT);
+        draw_letters(&call.image, 2 + i % 14);
+        expect_reconstruction(&call);
+        assert_true(allows_palettes(&call));
+        free_call(&call);
+    }
+}
+
+TEST(palettes_make_letters_much_smaller)
+{
+    size_t bytes[2] = {0, 0};
+    for (int effort = 0; effort < 2; effort++)
+        for (uint32_t colours = 2; colours < 16; colours++) {
+            struct call call = {.options = {.quality = 80, .effort = effort}};
+            make_call(&call, 320, 240, 3, GRADIENT);
+            draw_letters(&call.image, colours);
+            assert_int_equal(encode(&call), STATUS_OK);
+            assert_int_equal(allows_palettes(&call), effort > 0);
+            bytes[effort] += call.bytes;
+            free_call(&call);
+        }
+    assert_in_range(bytes[1], 1, bytes[0] / 3);
+}
+
+/* Gradients, noise, and large areas of one colour. */
+TEST(other_images_have_no_palettes)
+{
+    static const enum pattern patterns[] = {NOISE, GRADIENT, WAVES};
+    for (uint32_t i = 0; i <= COUNT_OF(patterns); i++) {
+        struct call call = {.options = {.quality = 80, .effort = 1}};
+        make_call(&call, 256, 256, 3, patterns[i % COUNT_OF(patterns)]);
+        if (i == COUNT_OF(patterns))
+            draw_cells(&call.image, 32);
+        assert_int_equal(encode(&call), STATUS_OK);
+        assert_false(allows_palettes(&call));
+        free_call(&call);
+    }
+}
+
 /* ---- kernels ---- */
 
 TEST(kernels_with_avx2_give_the_same_bytes)
@@ -392,20 +486,6 @@ TEST(qualities_are_those_of_libaom_in_smaller_files)
         avifImageDestroy(other);
         free_call(&call);
     }
-}
-
-/* Cells of random colours, as in pixel art. */
-static void draw_cells(struct image *image, uint32_t side)
-{
-    uint32_t across = image->width / side, colours[32 * 32];
-    random_state = 7;
-    for (uint32_t i = 0; i < across * (image->height / side); i++)
-        colours[i] = random_word();
-    for (uint32_t y = 0; y < image->height; y++)
-        for (uint32_t x = 0; x < image->width; x++)
-            for (uint32_t c = 0; c < 3; c++)
-                image->pixels[y * image->stride + 3 * x + c] =
-                    (uint8_t)(colours[y / side * across + x / side] >> 8 * c);
 }
 
 /* The planes are reconstructed at least as well, so that sizes can be compared. */

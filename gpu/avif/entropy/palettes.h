@@ -1,0 +1,26 @@
+/* palettes.h - stage C of palettes, for images that may have them (AV1 5.11.46, 5.11.49). */
+#pragma once
+
+#include "gpu/avif/entropy/tokens.h"
+#include "gpu/avif/predict/palette.h"
+
+/* Contexts, each with the number of its symbols; of square blocks, from size 3 on. */
+struct avif_palette_cdfs {
+    uint16_t has_luma[4][3][4];       /* 2 */
+    uint16_t has_chroma[2][4];        /* 2 */
+    uint16_t size[PALETTES][4][8];    /* 7 */
+    uint16_t few[PALETTES][3][5][4];  /* 2, 3 and 4: as many as the palette has colours */
+    uint16_t many[PALETTES][4][5][8]; /* 5 to 8 */
+};
+
+/* The contexts of palettes follow the others. */
+struct avif_all_cdfs {
+    struct avif_cdfs common;
+    struct avif_palette_cdfs palettes;
+};
+
+void avif_init_palette_cdfs(struct avif_palette_cdfs *cdfs);
+
+/* Appends the tokens of the palettes and indices of a block. */
+void avif_tokenise_palettes(struct avif_tokeniser *to, const struct avif_block *block, int x,
+                            int y);
