@@ -108,8 +108,7 @@ $(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail,
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
 $(eval $(call optional,TLS,TLS,openssl,OpenSSL,rediss:// will be refused))
-# Only gpuimgd-codec is linked with LIBS_CODEC, and tests that compare with these libraries. It is
-# built if there is at least one.
+# Only gpuimgd-codec is linked with LIBS_CODEC, and tests that compare with these libraries.
 ifneq ($(LIBS_CODEC),)
   CODEC_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(LIBS_CODEC))
   CODEC_LIBS   := $(shell $(PKG_CONFIG) --libs $(LIBS_CODEC))
@@ -130,8 +129,7 @@ CFLAGS_LIBS = $(call once,CFLAGS_LIBS,$(shell $(PKG_CONFIG) --cflags $(LIBS)))
 LDLIBS_LIBS = $(call once,LDLIBS_LIBS,$(shell $(PKG_CONFIG) --libs $(LIBS)))
 LDLIBS_CMOCKA = $(call once,LDLIBS_CMOCKA,$(shell $(PKG_CONFIG) --libs cmocka))
 CPPFLAGS_ALL = -I. -I$(O) -D_GNU_SOURCE -DGPUIMGD_VERSION='"$(VERSION)"' \
-               $(foreach name,CUDA $(OPTIONAL),$(if $(call have,$(name)),-DGPUIMGD_$(name))) \
-               $(if $(LIBS_CODEC),-DGPUIMGD_CODEC) $(CPPFLAGS)
+               $(foreach name,CUDA $(OPTIONAL),$(if $(call have,$(name)),-DGPUIMGD_$(name))) $(CPPFLAGS)
 # -ffp-contract=off: float arithmetic must give the same bits on every engine and machine.
 CFLAGS_ALL = -std=c11 $(CFLAGS) -ffp-contract=off -fno-strict-aliasing $(WARNINGS) $(SANITIZE) \
              $(COUNT) $(CFLAGS_LIBS) -pthread
@@ -180,7 +178,7 @@ KERNELS  = $(if $(call have,CUDA),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
 # The process that runs the libraries of LIBS_CODEC.
-CODEC    = $(if $(LIBS_CODEC),$(O)/gpuimgd-codec)
+CODEC    = $(O)/gpuimgd-codec
 CONFINED = $(patsubst %.c,$(O)/%.o,$(wildcard codecs/confined/*.c))
 # The command-line client consists of conf/, queue/ and its own folder.
 CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
@@ -225,7 +223,7 @@ $(O)/gpuimgd: $(OBJECTS)
 
 $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-gpus/%.cu.o)
 	$(call link,$(LDLIBS_ALL))
-	$(if $(CODEC),@ln -sfn ../gpuimgd-codec $(@D)/gpuimgd-codec)
+	@ln -sfn ../gpuimgd-codec $(@D)/gpuimgd-codec
 
 $(O)/gpuimgd-codec: $(CONFINED)
 	$(call link,$(LDFLAGS_ALL) $(CODEC_LIBS) -pthread)
@@ -315,7 +313,7 @@ UNIT_PLACES = s|@sbindir@|$(sbindir)|g; s|@sysconfdir@|$(sysconfdir)|g
 ## install: install into $(DESTDIR)$(prefix)
 install: all-gpus
 	install -D -m 0755 $(INSTALLED) $(DESTDIR)$(sbindir)/gpuimgd
-	test -z "$(CODEC)" || install -D -m 0755 $(O)/gpuimgd-codec $(DESTDIR)$(libexecdir)/gpuimgd/gpuimgd-codec
+	install -D -m 0755 $(O)/gpuimgd-codec $(DESTDIR)$(libexecdir)/gpuimgd/gpuimgd-codec
 	install -D -m 0755 $(O)/gpuimgctl $(DESTDIR)$(bindir)/gpuimgctl
 	install -D -m 0644 $(O)/queue/ctl/gpuimgctl.bash $(DESTDIR)$(completionsdir)/gpuimgctl
 	install -d $(DESTDIR)$(sysconfdir)/gpuimgd/conf.d

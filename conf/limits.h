@@ -346,11 +346,7 @@
 /* Heap of a codec process without a task: at most the memory that reading a header needs. */
 #define CODEC_HEAP_IDLE_BYTES                                                                      \
     (CODEC_HEAP_KEPT_BYTES + CODEC_PROBE_BYTES + CODEC_KEPT_BYTES_MAX + CODEC_METADATA_BYTES_MAX)
-#ifdef GPUIMGD_CODEC
 #define WORKER_BYTES (HEAP_WORKER_BYTES + HEAP_SET_BYTES + CODEC_PROCESS_BYTES)
-#else
-#define WORKER_BYTES (HEAP_WORKER_BYTES + HEAP_SET_BYTES)
-#endif
 
 /* Connections to metrics_listen: a few scrapers, probes and open pages. */
 #define HTTP_CONNECTIONS_MAX 40

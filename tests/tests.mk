@@ -60,7 +60,7 @@ $(FAULTY): $(filter-out $(O)/daemon/pipeline/$(HOOKED).o,$(OBJECTS)) $(O)/tests/
 	$(call link,$(LDLIBS_ALL))
 $(O)/tests/faults/hook.o: private CPPFLAGS_ALL += -DGPUIMGD_FAULT_HOOKS
 # A codec process that fails at a given stage.
-FAULTY_CODEC = $(if $(CODEC),$(O)/tests/faults/gpuimgd-codec)
+FAULTY_CODEC = $(O)/tests/faults/gpuimgd-codec
 $(O)/tests/faults/faulty_codec.o: codecs/confined/codec_main.c $(O)/flags
 	$(call compile,-DGPUIMGD_FAULT_HOOKS)
 $(O)/tests/faults/gpuimgd-codec: $(filter-out $(O)/codecs/confined/codec_main.o,$(CONFINED)) \

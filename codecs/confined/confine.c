@@ -27,7 +27,7 @@
 #elif defined(__powerpc64__) && defined(__LITTLE_ENDIAN__)
 #define NATIVE AUDIT_ARCH_PPC64LE
 #else
-#error "no filter of system calls for this architecture: add it here, or build with AVIF=no"
+#error "no filter of system calls for this architecture: add it here"
 #endif
 
 /* If the memory of the service or of the host runs out, the kernel kills a process with a high
