@@ -82,10 +82,13 @@ struct codec_reply {
     uint32_t lacks_memory; /* the task failed because the process reached its limit */
     /* Results of a probe: */
     uint32_t width, height, channels, orientation, is_gray;
-    uint32_t frames;       /* frames of an animation, or pages; at least 1. If the call's page is
-                              not one of them, the rest is ignored */
+    uint32_t is_cmyk; /* CMYK, which is decoded to RGB (3 channels) or as it is (4 channels) */
+    uint32_t frames;  /* frames of an animation, or pages; at least 1. If the call's page is
+                         not one of them, the rest is ignored */
+    uint32_t per_metre_x, per_metre_y; /* pixels per metre; 0: unknown, or in EXIF */
     uint64_t decode_bytes; /* memory that the process needs for the decode */
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
+    uint64_t iptc_bytes; /* Photoshop's resources with IPTC, behind XMP */
     /* See enum codec_reply_kind: */
     uint64_t at, bytes;
     uint32_t rows;

@@ -56,19 +56,26 @@ static enum status keep_metadata(const uint8_t *bytes, const struct codec_reply 
                                  struct error *error)
 {
     const uint8_t *exif = bytes + reply->icc_bytes, *xmp = exif + reply->exif_bytes;
+    const uint8_t *iptc = xmp + reply->xmp_bytes;
     if ((reply->icc_bytes > 0 && !codec_keep_icc(bytes, reply->icc_bytes, info)) ||
         (reply->exif_bytes > 0 && !codec_keep_exif(limits, exif, reply->exif_bytes, info)) ||
-        (reply->xmp_bytes > 0 && !codec_keep_xmp(limits, xmp, reply->xmp_bytes, info)))
+        (reply->xmp_bytes > 0 && !codec_keep_xmp(limits, xmp, reply->xmp_bytes, info)) ||
+        (reply->iptc_bytes > 0 && !codec_keep_iptc(limits, iptc, reply->iptc_bytes, info)))
         return fail_metadata(info, error);
     codec_fit_icc(info, reply->is_gray);
     return STATUS_OK;
+}
+
+static uint64_t metadata_bytes(const struct codec_reply *reply)
+{
+    return reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes + reply->iptc_bytes;
 }
 
 static enum status read_metadata(struct codec_process *process, const struct codec_call *call,
                                  const struct codec_reply *reply, const struct codec_limits *limits,
                                  struct image_info *info, struct error *error)
 {
-    size_t bytes = reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes;
+    size_t bytes = metadata_bytes(reply);
     uint8_t *metadata = bytes > 0 ? malloc(bytes) : NULL;
     if (bytes == 0)
         return STATUS_OK;
@@ -84,12 +91,12 @@ static enum status read_metadata(struct codec_process *process, const struct cod
 static bool is_header(const struct codec_reply *reply)
 {
     return (reply->channels == 1 || reply->channels == 3 || reply->channels == 4) &&
-           reply->orientation >= 1 && reply->orientation <= ORIENTATION_MAX &&
-           reply->icc_bytes <= CODEC_METADATA_BYTES_MAX &&
+           (!reply->is_cmyk || reply->channels == 3) && reply->orientation >= 1 &&
+           reply->orientation <= ORIENTATION_MAX && reply->icc_bytes <= CODEC_METADATA_BYTES_MAX &&
            reply->exif_bytes <= CODEC_METADATA_BYTES_MAX &&
            reply->xmp_bytes <= CODEC_METADATA_BYTES_MAX &&
-           reply->icc_bytes + reply->exif_bytes + reply->xmp_bytes <= CODEC_METADATA_BYTES_MAX &&
-           reply->decode_bytes <= SIZE_MAX / 4;
+           reply->iptc_bytes <= CODEC_METADATA_BYTES_MAX &&
+           metadata_bytes(reply) <= CODEC_METADATA_BYTES_MAX && reply->decode_bytes <= SIZE_MAX / 4;
 }
 
 static size_t decode_region(size_t length)
@@ -111,6 +118,10 @@ static enum status take_header(const struct codec_reply *reply, size_t length,
     info->height = reply->height;
     info->channels = reply->channels;
     info->frames = reply->frames;
+    info->cmyk = reply->is_cmyk != 0;
+    if (reply->per_metre_x > 0 && reply->per_metre_y > 0)
+        info->density =
+            (struct image_density){reply->per_metre_x, reply->per_metre_y, DENSITY_METRE};
     info->orientation = (int)reply->orientation;
     info->codec_bytes = decode_region(length) + (size_t)reply->decode_bytes;
     return STATUS_OK;
@@ -209,7 +220,7 @@ enum status codec_process_decode(void *state, const uint8_t *bytes, size_t lengt
                               .work_bytes = info->codec_bytes - region,
                               .deadline_ns = limits->deadline_ns,
                               .caller = limits->caller};
-    (void)request; /* the file alone determines the channels */
+    (void)request; /* the channels of dst say whether CMYK is decoded as it is */
     do {
         if (codec_process_begin(state, &task, error) == STATUS_OK)
             decode(state, &task, bytes, length, limits->page, dst, error);
