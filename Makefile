@@ -106,6 +106,7 @@ $(eval $(call optional,LCMS,LCMS,lcms2,lcms2,to_srgb will refuse profiles with t
 $(eval $(call optional,WEBP,WebP,libwebp,libwebp,jobs with WebP files will fail))
 $(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail,_CODEC))
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))
+$(eval $(call optional,TIFF,TIFF,libtiff-4 >= 4.2,libtiff of 4.2 or later,jobs with TIFF files will fail,_CODEC))
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
 $(eval $(call optional,TLS,TLS,openssl,OpenSSL,rediss:// will be refused))
 # Only gpuimgd-codec is linked with LIBS_CODEC, and tests that compare with these libraries.
@@ -177,7 +178,7 @@ INSTALLED = $(O)/$(if $(call have,CUDA),$(if $(CUDA_ARCHS),,all-gpus/))gpuimgd
 KERNELS  = $(if $(call have,CUDA),$(wildcard $(ROOMS:%=%/*.cu)))
 OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
-# The process that runs the libraries of LIBS_CODEC.
+# The process that reads BMPs, and runs the libraries of LIBS_CODEC.
 CODEC    = $(O)/gpuimgd-codec
 CONFINED = $(patsubst %.c,$(O)/%.o,$(wildcard codecs/confined/*.c))
 # The command-line client consists of conf/, queue/ and its own folder.
@@ -191,7 +192,7 @@ SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, GIF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, GIF=, TIFF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 all: say-gpus say-libraries $(O)/gpuimgd $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 ## all-gpus: build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 all-gpus: say-all-gpus say-libraries $(INSTALLED) $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash

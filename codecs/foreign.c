@@ -19,10 +19,6 @@ struct signature {
 #define MAGIC(name, at, magic) {name, at, magic, sizeof magic - 1}
 
 static const struct signature signatures[] = {
-    MAGIC("a TIFF image", 0, "II*\0"),
-    MAGIC("a TIFF image", 0, "MM\0*"),
-    MAGIC("a BigTIFF image", 0, "II+\0"),
-    MAGIC("a BigTIFF image", 0, "MM\0+"),
     MAGIC("a HEIC image", 4, "ftyphei"),
     MAGIC("a HEIC image", 4, "ftyphev"),
     MAGIC("a HEIF image", 4, "ftypmif1"),
@@ -48,16 +44,6 @@ static const struct signature signatures[] = {
     MAGIC("a PNG in base64", 0, "iVBORw0KGgo"),
     MAGIC("a data URL", 0, "data:image/"),
 };
-
-/* A BMP begins with "BM", but so may a text. So the size of the second header, at byte 14, is
- * checked as well. */
-static bool is_bmp(const uint8_t *bytes, size_t length)
-{
-    static const uint8_t header_bytes[] = {12, 40, 52, 56, 64, 108, 124};
-    return length >= 18 && memcmp(bytes, "BM", 2) == 0 &&
-           memchr(header_bytes, bytes[14], sizeof header_bytes) != NULL &&
-           memcmp(bytes + 15, "\0\0\0", 3) == 0;
-}
 
 static bool is_pnm(const uint8_t *bytes, size_t length)
 {
@@ -90,8 +76,6 @@ const char *codec_foreign_name(const uint8_t *bytes, size_t length)
         if (codec_has_bytes(bytes, length, one->at, one->magic, one->bytes))
             return one->name;
     }
-    if (is_bmp(bytes, length))
-        return "a BMP image";
     if (is_pnm(bytes, length))
         return "a PNM image";
     return markup_name(bytes, length);

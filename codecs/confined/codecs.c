@@ -8,4 +8,8 @@ const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
 #ifdef GPUIMGD_GIF
     [FORMAT_gif] = &confined_gif,
 #endif
+#ifdef GPUIMGD_TIFF
+    [FORMAT_tiff] = &confined_tiff,
+#endif
+    [FORMAT_bmp] = &confined_bmp,
 };

@@ -7,6 +7,10 @@
 
 static const uint8_t canvas[] = "RIFF\x18\0\0\0WEBPVP8L\x0C\0\0\0\x2F\xFE\xBF\xFF\x0F\0\0\0";
 
+/* 2 x 1 pixels: red and white. */
+static const uint8_t bitmap[] =
+    "BM\0\0\0\0\0\0\0\0\x1A\0\0\0\x0C\0\0\0\2\0\1\0\1\0\x18\0\0\0\xFF\xFF\xFF\xFF\0\0";
+
 static void fill(void)
 {
     put_png("alpha.png", .width = 61, .height = 47, .colour_type = 6, .orientation = 6);
@@ -14,6 +18,9 @@ static void fill(void)
     put_png("wide.png", .width = 16384, .height = 1, .colour_type = 2);
     world_put(w, "huge.webp", canvas, sizeof canvas - 1);
     world_put(w, "broken.webp", canvas, 21);
+    world_put(w, "two.bmp", bitmap, sizeof bitmap - 1);
+    world_put(w, "broken.bmp", bitmap, sizeof bitmap - 4);
+    world_put(w, "broken.tif", "II*\0\xFF\0\0\0\0\0", 10);
     world_put(w, "broken.avif", "\0\0\0\x14" "ftypavif\0\0\0\0avif\0\0\0\x08meta", 28);
 }
 
@@ -182,6 +189,33 @@ TEST(test_avif_missing)
 }
 
 #endif
+
+/* Formats that are only read. */
+TEST(test_bmp)
+{
+    cJSON *result = check_answer(w, "{'input':'two.bmp','output':'two'}");
+    assert_string_equal(json_text(result, "input.format"), "bmp");
+    assert_string_equal(json_text(result, "outputs.0.format"), "png");
+    check_done(result);
+    struct raster two = world_load_out(w, "two");
+    assert_int_equal(two.width, 2);
+    assert_int_equal(two.channels, 3);
+    assert_memory_equal(two.pixels, "\xFF\0\0\xFF\xFF\xFF", 6);
+    raster_clear(&two);
+    fails("{'input':'broken.bmp','output':'x.png'}", "decode_failed", "the BMP is truncated");
+    fails("{'input':'p.jpg','output':'x.bmp'}", "bad_job", ".bmp");
+}
+
+TEST(test_tiff)
+{
+#ifdef GPUIMGD_TIFF
+    fails("{'input':'broken.tif','output':'x.png'}", "decode_failed",
+          "the TIFF has no directory at byte 255");
+#else
+    fails("{'input':'broken.tif','output':'x.png'}", "unsupported_format",
+          "the input is a TIFF, but this gpuimgd was built without libtiff (TIFF=no)");
+#endif
+}
 
 int main(void)
 {

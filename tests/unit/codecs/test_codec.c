@@ -21,9 +21,6 @@ TEST(test_foreign_formats)
         const char *name, *bytes;
         size_t length;
     } cases[] = {
-        FOREIGN("a TIFF image", "II*\0\b\0\0\0"),
-        FOREIGN("a TIFF image", "MM\0*\0\0\0\b"),
-        FOREIGN("a BMP image", "BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"),
         FOREIGN("a HEIC image", "\0\0\0\x18"
                                 "ftypheic\0\0\0\0"),
         FOREIGN("a HEIF image", "\0\0\0\x18"
@@ -110,9 +107,14 @@ TEST(test_no_picture)
 TEST(test_magic_and_garbage)
 {
 #define MAGIC(text) {(uint8_t *)(uintptr_t)text, sizeof text - 1}
-    static const struct picture_file magic[] = {MAGIC("\xFF\xD8\xFF"), MAGIC("\x89PNG\r\n\x1A\n"),
+    static const struct picture_file magic[] = {MAGIC("\xFF\xD8\xFF"),
+                                                MAGIC("\x89PNG\r\n\x1A\n"),
                                                 MAGIC("RIFF\xFF\xFF\0\0WEBP"),
-                                                MAGIC("\0\0\0\x14" "ftypavif\0\0\0\0avif")};
+                                                MAGIC("\0\0\0\x14"
+                                                      "ftypavif\0\0\0\0avif"),
+                                                MAGIC("II*\0"),
+                                                MAGIC("MM\0+"),
+                                                MAGIC("BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0")};
 #undef MAGIC
     for (size_t m = 0; m < COUNT_OF(magic); m++)
         for (uint32_t seed = 0; seed < 100; seed++) {

@@ -5,8 +5,7 @@
 TEST(test_names)
 {
     for (int i = 0; i < FORMAT_COUNT; i++) {
-        if (!formats[i].becomes)
-            assert_ptr_equal(format_by_name(formats[i].name), &formats[i]);
+        assert_ptr_equal(format_by_name(formats[i].name), formats[i].becomes ? NULL : &formats[i]);
         assert_non_null(strchr(formats[i].noun, ' '));
         assert_non_null(formats[i].suffixes[0]);
     }
@@ -209,9 +208,9 @@ TEST(test_lists)
     assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text),
                         "<jpeg>, <png>, <webp>, <avif>, <npy> or <raw>");
     assert_string_equal(format_list(FORMAT_TITLES, FORMATS_READ, "%s", " and ", text),
-                        "JPEG, PNG, WebP, AVIF and GIF");
+                        "JPEG, PNG, WebP, AVIF, GIF, TIFF and BMP");
     assert_string_equal(format_list(FORMAT_NOUNS, FORMATS_READ, "%s", " nor ", text),
-                        "a JPEG, a PNG, a WebP, an AVIF nor a GIF");
+                        "a JPEG, a PNG, a WebP, an AVIF, a GIF, a TIFF nor a BMP");
     assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
                         ".jpg, .jpeg, .png, .webp, .avif, .npy or .raw");
     assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text),
