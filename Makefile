@@ -105,6 +105,7 @@ $(eval $(call optional,CURL,CURL,libcurl >= 7.88,libcurl of 7.88 or later,url_pr
 $(eval $(call optional,LCMS,LCMS,lcms2,lcms2,to_srgb will refuse profiles with tables))
 $(eval $(call optional,WEBP,WebP,libwebp,libwebp,jobs with WebP files will fail))
 $(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail,_CODEC))
+$(eval $(call optional,JXL,JPEG XL,libjxl >= 0.7,libjxl of 0.7 or later,jobs with JPEG XL files will fail,_CODEC))
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))
 $(eval $(call optional,TIFF,TIFF,libtiff-4 >= 4.2,libtiff of 4.2 or later,jobs with TIFF files will fail,_CODEC))
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
@@ -192,7 +193,7 @@ SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, GIF=, TIFF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, JXL=, GIF=, TIFF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 all: say-gpus say-libraries $(O)/gpuimgd $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 ## all-gpus: build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 all-gpus: say-all-gpus say-libraries $(INSTALLED) $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash

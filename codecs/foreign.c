@@ -28,8 +28,6 @@ static const struct signature signatures[] = {
     MAGIC("a video", 4, "ftyp"),
     MAGIC("a JPEG 2000 image", 0, "\0\0\0\fjP  \r\n\x87\n"),
     MAGIC("a JPEG 2000 image", 0, "\xFF\x4F\xFF\x51"),
-    MAGIC("a JPEG XL image", 0, "\0\0\0\fJXL \r\n\x87\n"),
-    MAGIC("a JPEG XL image", 0, "\xFF\x0A"),
     MAGIC("an MNG animation", 0, "\x8AMNG\r\n\x1A\n"),
     MAGIC("a Photoshop image", 0, "8BPS"),
     MAGIC("a Windows icon", 0, "\0\0\1\0"),

@@ -13,7 +13,7 @@ enum status codec_find_quality(struct codec_context *context, const struct image
                                size_t capacity, int *quality, struct error *error)
 {
     struct quality_search search = {.bytes_max = (uint64_t)request->encoder.max_bytes,
-                                    .more = request->format == &formats[FORMAT_avif]};
+                                    .more = request->format->library != NULL};
     struct codec_sink sink = {.buffer = buffer, .capacity = capacity, .flush = discard};
     struct encode_request trial = *request;
     assert(request->encoder.max_bytes > 0 && request->format->parameters & TAKES(quality));

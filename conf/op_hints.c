@@ -41,7 +41,7 @@ const struct op_hint op_hints[] = {
     {NULL, "the key metadata of an output selects what it keeps",
      "strip stripmetadata metadata withmetadata keepmetadata"},
     {NULL, "the suffix or the key format of an output selects its format",
-     "convert format toformat encode save jpeg jpg png webp avif"},
+     "convert format toformat encode save jpeg jpg png webp avif jxl"},
     {NULL, "it is a key of an output: {\"path\": ..., \"quality\": ...}", "quality compress"},
     {NULL, "the key background of the job is the colour below transparent pixels",
      "background flatten removealpha"},

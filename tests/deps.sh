@@ -56,6 +56,7 @@ need_build() {
     want_library lcms2 liblcms2-dev
     want_library libwebp libwebp-dev
     want_library libavif libavif-dev
+    want_library libjxl libjxl-dev
     want_library libgif libgif-dev
     want_library libtiff-4 libtiff-dev
     want_library libarchive libarchive-dev
@@ -95,6 +96,7 @@ elif [ "${1:-}" = bench-formats ]; then
     need_command vips libvips-tools
     need_command cwebp webp
     need_command avifenc libavif-bin
+    need_command cjxl libjxl-tools
 elif [ "${1:-}" = bench-avif ]; then
     [ -x /usr/bin/python3 ] || missing="$missing python3"
     need_module PIL python3-pil

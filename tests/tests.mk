@@ -38,10 +38,10 @@ $(O)/tests/%: $(O)/tests/%.o $(KIT)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
-# The references of the AVIF, GIF and TIFF tests, and the sources of their files.
-CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif tiff avif avif_header avif_metadata avif_own metadata) \
+# The references of tests of AVIF, JPEG XL, GIF and TIFF, and the sources of their files.
+CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif jxl tiff avif avif_header avif_metadata avif_own metadata) \
               $(O)/tests/unit/gpu/test_avif_encoder $(O)/tests/e2e/test_frames \
-              $(foreach name,avif gif tiff,$(O)/tests/fuzz/fuzz_$(name) $(O)/tests/fuzz/replay_$(name))
+              $(foreach name,avif gif jxl tiff,$(O)/tests/fuzz/fuzz_$(name) $(O)/tests/fuzz/replay_$(name))
 $(CODEC_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
 $(O)/tests/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 # The references of the WebP tests.

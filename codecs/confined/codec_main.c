@@ -30,9 +30,9 @@ enum { USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
 static const struct codec_reply lacks_memory = {
     .kind = CODEC_DONE, .status = STATUS_OUT_OF_MEMORY, .lacks_memory = 1};
 
-/* If an allocation fails, libavif 0.11 calls abort(), and other libraries use the null pointer. In
- * both cases errno is still that of malloc. After any other crash, the process ends as it would
- * without this handler. */
+/* If an allocation fails, libavif 0.11 calls abort(), libjxl executes an illegal instruction, and
+ * other libraries use the null pointer. In all cases errno is still that of malloc. After any other
+ * crash, the process ends as it would without this handler. */
 static void on_crash(int number)
 {
     if (errno == ENOMEM) {
@@ -55,6 +55,22 @@ static void prepare_memory(void)
     sigaltstack(&other, NULL);
     sigaction(SIGABRT, &action, NULL);
     sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGILL, &action, NULL);
+}
+
+static ssize_t discard(void *cookie, const char *text, size_t bytes)
+{
+    (void)cookie, (void)text;
+    return (ssize_t)bytes;
+}
+
+/* Discards the messages of libraries: to write them would be refused, which changes errno before
+ * on_crash. */
+static void silence(void)
+{
+    FILE *none = fopencookie(NULL, "w", (cookie_io_functions_t){.write = discard});
+    if (none)
+        stderr = none;
 }
 
 /* ---- tasks ---------------------------------------------------------------------------------- */
@@ -151,6 +167,7 @@ static bool say_hello(void)
         fprintf(stderr, "gpuimgd-codec: %s: %s\n", why, strerror(errno));
         return false;
     }
+    silence();
     return send(CODEC_SOCKET, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
 }
 

@@ -1,9 +1,16 @@
 /* codecs.c - the libraries in this build of gpuimgd-codec (confined.h). */
 #include "codecs/confined/confined.h"
 
+#ifdef GPUIMGD_JXL
+extern const struct confined_codec confined_jxl;
+#endif
+
 const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
 #ifdef GPUIMGD_AVIF
     [FORMAT_avif] = &confined_avif,
+#endif
+#ifdef GPUIMGD_JXL
+    [FORMAT_jxl] = &confined_jxl,
 #endif
 #ifdef GPUIMGD_GIF
     [FORMAT_gif] = &confined_gif,

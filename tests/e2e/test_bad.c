@@ -170,7 +170,7 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','output':'x.png','ops':'sobel'}", "bad_job", "ops"},
         {"{'input':'good.jpg','output':'a/x.gif'}", "bad_job",
          "output \"a/x.gif\" ends in .gif, which is not an output format; use the "
-         "suffix .jpg, .jpeg, .png, .webp, .avif, .npy or .raw, or set a format"},
+         "suffix .jpg, .jpeg, .png, .webp, .avif, .jxl, .npy or .raw, or set a format"},
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.TIFF'}}]}", "bad_job",
          "outputs[0].output \"x.TIFF\" ends in .TIFF"},
         {"{'input':'good.jpg','output':{'path':'x.png','format':'gif'}}", "bad_job",
@@ -182,8 +182,8 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x.PNG','format':'jpg'}}]}", "bad_job",
          "outputs[0].output.format is \"jpg\", but the suffix of \"x.PNG\" means png"},
         {"{'input':'good.jpg','output':{'path':'x.png','quality':90}}", "bad_job",
-         "output.quality is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit "
-         "it"},
+         "output.quality is a key of jpeg, webp, avif and jxl, but \"x.png\" is written as png; "
+         "omit it"},
         {"{'input':'good.jpg','output':{'path':'x','format':'png','progressive':false}}", "bad_job",
          "output.progressive is a key of jpeg, but \"x\" is written as png"},
         {"{'input':'good.jpg','outputs':[{'output':{'key':'gpuimgd:img:x','format':'jpg',"
@@ -197,8 +197,8 @@ TEST(test_bad_keys)
         {"{'input':'good.jpg','outputs':[{'output':{'path':'x','compression':3},'ops':['sobel']}]}",
          "bad_job", "outputs[0].output.compression is a key of png, but \"x\" is written as jpeg"},
         {"{'input':'good.jpg','output':{'path':'x.png','max_bytes':9000}}", "bad_job",
-         "output.max_bytes is a key of jpeg, webp and avif, but \"x.png\" is written as png; omit "
-         "it"},
+         "output.max_bytes is a key of jpeg, webp, avif and jxl, but \"x.png\" is written as png; "
+         "omit it"},
         {"{'input':'good.jpg','output':{'path':'x.png','subsampling':'444'}}", "bad_job",
          "output.subsampling is a key of jpeg"},
         {"{'input':'good.jpg','output':{'path':'x.jpg','subsampling':420}}", "bad_job",

@@ -42,7 +42,7 @@ TEST(test_wrong_arguments)
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x.gif", "ends in .gif; it must end in jpg",
                NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --format gif",
-               "--format is \"gif\"; it must be jpeg, png, webp, avif, npy or raw", NULL);
+               "--format is \"gif\"; it must be jpeg, png, webp, avif, jxl, npy or raw", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --no-output", "--out and --no-output", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o /etc/x", "it must be below output_root", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -o x --quality 101",

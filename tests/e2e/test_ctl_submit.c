@@ -50,7 +50,8 @@ TEST(test_patterns)
     ctl_expect(w, 64, "ctl submit $at in/one.png -o photo.jpg --format png",
                "the format is png, but the output photo.jpg ends in .jpg", NULL);
     ctl_expect(w, 64, "ctl submit $at in/cat.jpg -k -o cat.png --quality 50",
-               "quality applies to JPEG, WebP and AVIF, but the output cat.png is a PNG", NULL);
+               "quality applies to JPEG, WebP, AVIF and JPEG XL, but the output cat.png is a PNG",
+               NULL);
     check_queued("ctl submit $at in/one.png in/cat.jpg -o x --quality 50",
                  "{\"path\":\"x/one.png\"}", "{\"path\":\"x/cat.jpg\",\"quality\":50}", NULL);
     ctl_expect(w, 64, "ctl submit $at in/one.png -k -o photo.PNG --format jpeg",

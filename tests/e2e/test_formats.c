@@ -131,6 +131,33 @@ TEST(test_webp_missing)
 
 #endif
 
+#ifdef GPUIMGD_JXL
+
+TEST(test_jxl)
+{
+    check_done(check_answer(w, "{'input':'alpha.png','output':{'path':'a.jxl','lossless':true}}"));
+    world_put_picture(w, "a.jxl", out_file("a.jxl"));
+    check_done(check_answer(w, "{'input':'a.jxl','output':'a.png'}"));
+    check_done(check_answer(w, "{'input':'alpha.png','output':'b.png'}"));
+    struct raster one = world_load_out(w, "a.png"), other = world_load_out(w, "b.png");
+    assert_int_equal(one.channels, 4);
+    char where[128];
+    assert_int_equal(raster_differ(&one, &other, 0, where, sizeof where), 0);
+    raster_clear(&one);
+    raster_clear(&other);
+    cJSON *result = check_answer(w, "{'input':'p.jpg','output':{'path':'small.jxl','effort':2,"
+                                    "'quality':90,'max_bytes':2500}}");
+    struct picture_file small = out_file("small.jxl");
+    assert_in_range(small.length, 1000, 2500);
+    assert_in_range(json_number(result, "outputs.0.quality"), 1, 89);
+    picture_free(&small);
+    check_done(result);
+    fails("{'input':'p.jpg','output':{'path':'x.jxl','lossless':true,'max_bytes':9999}}", "bad_job",
+          "output.lossless is true, but max_bytes is 9999");
+}
+
+#endif
+
 #if defined GPUIMGD_AVIF && defined GPUIMGD_WEBP
 
 TEST(test_avif)

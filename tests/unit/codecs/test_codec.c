@@ -32,8 +32,6 @@ TEST(test_foreign_formats)
                            "ftypmp42\0\0\0\0"),
         FOREIGN("a JPEG 2000 image", "\0\0\0\fjP  \r\n\x87\n"),
         FOREIGN("a JPEG 2000 image", "\xFF\x4F\xFF\x51\0\x2F"),
-        FOREIGN("a JPEG XL image", "\0\0\0\fJXL \r\n\x87\n"),
-        FOREIGN("a JPEG XL image", "\xFF\n\xFA\x1F"),
         FOREIGN("a Windows icon", "\0\0\1\0\1\0\x10\x10"),
         FOREIGN("a PNM image", "P6\n2 2\n255\n"),
         FOREIGN("a PDF document", "%PDF-1.7\n"),

@@ -7,7 +7,7 @@ from typing import Literal, Optional, Sequence, Union
 from .places import OutputPlace
 from .steps import Headers, Normalize, Output
 
-Format = Literal["jpeg", "png", "webp", "avif", "npy", "raw"]
+Format = Literal["jpeg", "png", "webp", "avif", "jxl", "npy", "raw"]
 Metadata = Literal["icc", "exif", "xmp", "copyright", "density"]
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "avif",
     "image",
     "jpeg",
+    "jxl",
     "npy",
     "png",
     "raw",
@@ -49,8 +50,9 @@ def jpeg(
         has this or max_bytes.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
-        file has almost this size. The image is encoded at most six times, as AVIF at most nine
-        times. The result names the quality. The output fails if even quality 1 makes a larger file.
+        file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
+        most nine times. The result names the quality. The output fails if even quality 1 makes a
+        larger file.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -127,15 +129,19 @@ def webp(
     quality: 1 to 100; default: 80.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
-        file has almost this size. The image is encoded at most six times, as AVIF at most nine
-        times. The result names the quality. The output fails if even quality 1 makes a larger file.
-    lossless: True or False; default: False. true keeps every pixel, and quality is not used. An
-        error together with max_bytes.
+        file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
+        most nine times. The result names the quality. The output fails if even quality 1 makes a
+        larger file.
+    lossless: True or False; default: False. true keeps every pixel, and quality is not used. A JPEG
+        XL with quality 100 is lossless, too. An error together with max_bytes.
     effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
         encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
-        libaom encodes all else, with the speed of avifenc that is 10 less this. Colours of an AVIF
-        that is not lossless have half the resolution (4:2:0).
+        libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
+        the effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
+        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
+        times as long for 5% less. Colours of an AVIF that is not lossless have half the resolution
+        (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -172,13 +178,17 @@ def avif(
     quality: 1 to 100; default: 60.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
-        file has almost this size. The image is encoded at most six times, as AVIF at most nine
-        times. The result names the quality. The output fails if even quality 1 makes a larger file.
+        file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
+        most nine times. The result names the quality. The output fails if even quality 1 makes a
+        larger file.
     effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
         encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
-        libaom encodes all else, with the speed of avifenc that is 10 less this. Colours of an AVIF
-        that is not lossless have half the resolution (4:2:0).
+        libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
+        the effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
+        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
+        times as long for 5% less. Colours of an AVIF that is not lossless have half the resolution
+        (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -190,6 +200,56 @@ def avif(
         format="avif",
         quality=quality,
         max_bytes=max_bytes,
+        effort=effort,
+        metadata=metadata,
+        ttl_s=ttl_s,
+        headers=headers,
+        pack=pack,
+    )
+
+
+def jxl(
+    place: OutputPlace,
+    *,
+    quality: Optional[int] = None,
+    max_bytes: Optional[int] = None,
+    lossless: Optional[bool] = None,
+    effort: Optional[int] = None,
+    metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
+    ttl_s: Optional[int] = None,
+    headers: Optional[Headers] = None,
+    pack: Optional[Literal["tar", "array"]] = None,
+) -> Output:
+    """Writes a JPEG XL.
+
+    quality: 1 to 100; default: 90.
+    max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
+        the file would be larger, a search finds the highest lower quality that fits, or one whose
+        file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
+        most nine times. The result names the quality. The output fails if even quality 1 makes a
+        larger file.
+    lossless: True or False; default: False. true keeps every pixel, and quality is not used. A JPEG
+        XL with quality 100 is lossless, too. An error together with max_bytes.
+    effort: 0 to 6; default: 4. Higher levels take longer, and make smaller files of most images. In
+        WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
+        encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
+        libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
+        the effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
+        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
+        times as long for 5% less. Colours of an AVIF that is not lossless have half the resolution
+        (4:2:0).
+    metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
+        density, or "none". Default: ["icc"].
+    ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
+    headers: Headers of the upload to a Url.
+    pack: With inputs: writes all images to the path, as one tar, or as one array of npy or raw.
+    """
+    return Output(
+        place,
+        format="jxl",
+        quality=quality,
+        max_bytes=max_bytes,
+        lossless=lossless,
         effort=effort,
         metadata=metadata,
         ttl_s=ttl_s,
@@ -316,15 +376,18 @@ def image(
         has such tables. The CPU encodes an output that is progressive, or has this or max_bytes.
     max_bytes: 0 to 2147483647. The largest size of the file in bytes; 0: any size. If the file
         would be larger, a search finds the highest lower quality that fits, or one whose file has
-        almost this size. The image is encoded at most six times, as AVIF at most nine times. The
-        result names the quality. The output fails if even quality 1 makes a larger file.
-    lossless: True or False. true keeps every pixel, and quality is not used. An error together with
-        max_bytes.
+        almost this size. The image is encoded at most six times, as AVIF or JPEG XL at most nine
+        times. The result names the quality. The output fails if even quality 1 makes a larger file.
+    lossless: True or False. true keeps every pixel, and quality is not used. A JPEG XL with quality
+        100 is lossless, too. An error together with max_bytes.
     effort: 0 to 6. Higher levels take longer, and make smaller files of most images. In WebP it is
         the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder,
         for images without alpha or with an opaque one, and for a quality of at most 99. libaom
-        encodes all else, with the speed of avifenc that is 10 less this. Colours of an AVIF that is
-        not lossless have half the resolution (4:2:0).
+        encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is the
+        effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
+        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
+        times as long for 5% less. Colours of an AVIF that is not lossless have half the resolution
+        (4:2:0).
     type: u8, f16, f32. The numbers, in little-endian order: unsigned bytes, or IEEE 754 floats of
         16 or 32 bits. Floats are 0 to 255, or what normalize makes of them.
     layout: hwc, chw. The axes in C order: hwc has the shape (height, width, channels), chw

@@ -1,0 +1,16 @@
+/* jxl.c - JPEG XL with libjxl (confined.h). */
+#ifdef GPUIMGD_JXL
+
+#include "codecs/confined/jxl.h"
+
+static bool can(bool writes)
+{
+    (void)writes;
+    return true;
+}
+
+extern const struct confined_codec confined_jxl;
+const struct confined_codec confined_jxl = {
+    .can = can, .probe = jxl_probe, .decode = jxl_decode, .encode = jxl_encode};
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * jxl.h - decodes and encodes JPEG XL with libjxl 0.7 or later, in the process gpuimgd-codec.
+ *
+ * libjxl has no threads here: it uses only those that a caller gives it.
+ */
+#pragma once
+
+#include <jxl/decode.h>
+#include <jxl/encode.h>
+
+#include "codecs/confined/confined.h"
+
+confined_task_fn jxl_probe, jxl_decode, jxl_encode, jxl_recompress;
+
+/* What decoders of a probe and of a decode have in common. NULL: out of memory. */
+JxlDecoder *jxl_create_decoder(int events, struct codec_reply *reply);
+
+/* Call it at JXL_DEC_COLOR_ENCODING, before the profile is read: asks for pixels in sRGB if those
+ * of the file have a curve that does not suit 8 bits, and libjxl can convert them. */
+void jxl_prefer_srgb(JxlDecoder *decoder);
+
+/* The channels of the image as gpuimgd decodes it: 1, 3 or 4. */
+uint32_t jxl_channels(const JxlBasicInfo *info);
