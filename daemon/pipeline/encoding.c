@@ -40,6 +40,17 @@ static enum status flush_to_file(struct codec_sink *sink, size_t used, struct er
     return status;
 }
 
+/* An encoder stops at the job's deadline, but does not know its name. */
+static enum status name_timeout(const struct job_run *run, struct error *error)
+{
+    struct error late = *error;
+    if (late.status != STATUS_TIMEOUT)
+        return late.status;
+    error_clear(error);
+    return error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s: %s",
+                     run->job.timeout_s, late.text);
+}
+
 static enum status encode_on_host(struct job_run *run, size_t index, struct codec_sink *sink,
                                   struct worker_tools *tools)
 {
@@ -50,10 +61,12 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
     if (request.encoder.max_bytes > 0) {
         if (codec_find_quality(tools->codec, &image, &request, sink->buffer, sink->capacity,
                                &output->quality, &output->error) != STATUS_OK)
-            return output->error.status;
+            return name_timeout(run, &output->error);
         request.encoder.quality = output->quality;
     }
-    return codec_encode(tools->codec, &image, &request, sink, &output->error);
+    if (codec_encode(tools->codec, &image, &request, sink, &output->error) != STATUS_OK)
+        return name_timeout(run, &output->error);
+    return STATUS_OK;
 }
 
 /* Bytes of a tensor between two looks at the deadline: a slow disk takes a second. */

@@ -294,6 +294,8 @@ TEST(test_timeout_amid_an_avif)
                patience(1));
     cJSON *result = check_next(w);
     assert_true(process_now() - start < patience(4));
+    assert_true(
+        strncmp(json_text(result, "error.message"), "the job exceeded its timeout_s of ", 34) == 0);
     check_ended(result, "failed", "timeout");
     assert_false(is_there("/late.avif"));
     stop(daemon);
