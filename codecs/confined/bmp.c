@@ -342,6 +342,31 @@ static void read_masked(const struct bmp *bmp, const struct channel *channels, u
     }
 }
 
+/* Whether each channel is a byte of the pixel. */
+static bool are_bytes(const struct bmp *bmp, const struct channel *channels, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (channels[i].most != 255 || channels[i].shift % 8 != 0 || channels[i].shift >= bmp->bits)
+            return false;
+    return true;
+}
+
+/* As read_masked, if are_bytes. */
+static void read_bytes(const struct bmp *bmp, const struct channel *channels, unsigned count,
+                       const uint8_t *from, uint8_t *to)
+{
+    unsigned bytes = bmp->bits / 8, red = channels[RED].shift / 8;
+    unsigned green = channels[GREEN].shift / 8, blue = channels[BLUE].shift / 8;
+    unsigned alpha = channels[ALPHA].shift / 8;
+    for (uint32_t x = 0; x < bmp->width; x++, from += bytes, to += count) {
+        to[0] = from[red];
+        to[1] = from[green];
+        to[2] = from[blue];
+        if (count == 4)
+            to[3] = from[alpha];
+    }
+}
+
 /* ---- RLE ------------------------------------------------------------------------------------ */
 
 /* The position in an image that is decompressed, whose first row is the lowest one. */
@@ -431,6 +456,7 @@ static void send_rows(const struct bmp *bmp, const struct codec_call *call, cons
     uint32_t most = confined_band_rows(call->width, call->channels), filled = 0;
     for (int i = 0; i < CHANNELS; i++)
         prepare_channel(&channels[i], bmp->masks[i]);
+    bool has_bytes = are_bytes(bmp, channels, call->channels);
     for (uint32_t y = 0; y < bmp->height; y++) {
         uint32_t row = bmp->is_top_down ? y : bmp->height - 1 - y;
         uint8_t *to = window + filled++ * to_bytes;
@@ -439,6 +465,8 @@ static void send_rows(const struct bmp *bmp, const struct codec_call *call, cons
                 memcpy(to + 3 * (size_t)x, bmp->palette[indices[(size_t)row * bmp->width + x]], 3);
         else if (bmp->bits <= 8)
             read_indices(bmp, pixels + row * from_bytes, to);
+        else if (has_bytes)
+            read_bytes(bmp, channels, call->channels, pixels + row * from_bytes, to);
         else
             read_masked(bmp, channels, call->channels, pixels + row * from_bytes, to);
         bool is_last = y + 1 == bmp->height;

@@ -22,6 +22,8 @@ struct reader {
     struct confined_source *source;
     struct tiff_numbers numbers;
     uint64_t directory; /* of the page */
+    uint64_t block_max; /* the largest block of memory of libtiff: a table of tiles, a copy of the
+                           file, or a strip of WebP */
     struct tiff_layout layout;
     unsigned used;               /* samples that are read of a pixel */
     TIFF *tiffs[USED_MAX];       /* by plane; only the first one unless strips are in planes */
@@ -358,8 +360,8 @@ static bool prepare(struct reader *reader)
 
 static TIFF *open_page(struct reader *reader)
 {
-    return tiff_open_directory(reader->source, reader->directory,
-                               reader->source->size + TIFF_BLOCK_BYTES_MAX, true, reader->reply);
+    return tiff_open_directory(reader->source, reader->directory, reader->block_max, true,
+                               reader->reply);
 }
 
 static bool read_layout(struct reader *reader, unsigned plane, struct tiff_layout *layout)
@@ -420,6 +422,8 @@ void tiff_decode(const struct codec_call *call, uint8_t *region, struct codec_re
 {
     struct confined_source source = confined_open(call, region, UINT64_MAX);
     struct reader reader = {.source = &source, .reply = reply};
+    reader.block_max =
+        TIFF_BLOCK_BYTES_MAX + call->file_bytes + 4 * (uint64_t)call->width * call->height;
     if (tiff_open_numbers(&source, &reader.numbers))
         reader.directory = tiff_find_page(&reader.numbers, call->page, reply);
     if (reader.directory > 0)

@@ -17,8 +17,7 @@
 
 /* libtiff reads no directory with more entries. */
 #define TIFF_ENTRIES_MAX 4096
-/* The largest block of memory that libtiff may allocate in a decode, besides a copy of compressed
- * data whose bits it reverses: a table of tiles. */
+/* libtiff may allocate this much memory for a table of tiles, or for the values of a tag. */
 #define TIFF_BLOCK_BYTES_MAX (16 * MIB)
 
 /* A directory of the file (TIFF 6.0, section 2; BigTIFF has wider numbers). */
