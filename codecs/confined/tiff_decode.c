@@ -144,6 +144,25 @@ static bool prepare_ycc(struct reader *reader)
 
 /* ---- bands ---------------------------------------------------------------------------------- */
 
+/* Sets the error: the end of the file, if a tile or strip is behind it, else that of libtiff. */
+static bool fail(const struct reader *reader, TIFF *tiff)
+{
+    uint64_t size = reader->source->size;
+    for (uint32_t i = 0; i < reader->layout.tiles; i++) {
+        uint64_t at = TIFFGetStrileOffset(tiff, i), bytes = TIFFGetStrileByteCount(tiff, i);
+        if (at <= size && bytes <= size - at)
+            continue;
+        confined_fail(reader->reply, STATUS_DECODE_FAILED,
+                      "the TIFF is truncated: %s %u has %llu bytes from byte %llu on, but the file "
+                      "has %llu bytes",
+                      reader->layout.is_tiled ? "tile" : "strip", i, (unsigned long long)bytes,
+                      (unsigned long long)at, (unsigned long long)size);
+        return false;
+    }
+    tiff_fail(reader->reply, "cannot be decoded");
+    return false;
+}
+
 /* Reads a tile, or a strip whose index is `tile`. */
 static bool read_tile(struct reader *reader, uint32_t tile)
 {
@@ -156,8 +175,7 @@ static bool read_tile(struct reader *reader, uint32_t tile)
             memset(reader->raw + got, 0, (size_t)(most - got));
         return true;
     }
-    tiff_fail(reader->reply, "cannot be decoded");
-    return false;
+    return fail(reader, reader->tiffs[0]);
 }
 
 /* Puts `width` x `height` pixels of the tile that was read into the band, from column x on. */
@@ -209,10 +227,8 @@ static bool read_row(struct reader *reader, uint32_t y)
     for (unsigned plane = 0; plane < planes; plane++) {
         uint16_t sample = (uint16_t)(layout->is_planar ? sample_of(reader, plane) : 0);
         if (TIFFReadScanline(reader->tiffs[plane], reader->raw, y, sample) != 1 ||
-            tiff_has_failed()) {
-            tiff_fail(reader->reply, "cannot be decoded");
-            return false;
-        }
+            tiff_has_failed())
+            return fail(reader, reader->tiffs[plane]);
         if (layout->is_planar)
             take_sample(reader, reader->raw, 0, 1, layout->width, reader->band + plane);
         else

@@ -49,7 +49,8 @@ bool tiff_has_failed(void)
 void tiff_fail(struct codec_reply *reply, const char *doing)
 {
     const char *text = messages.error[0] ? messages.error : messages.warning;
-    confined_fail(reply, STATUS_DECODE_FAILED, "the TIFF %s%s%s", doing, text[0] ? ": " : "", text);
+    confined_fail(reply, STATUS_DECODE_FAILED, "the TIFF %s: %s", doing,
+                  text[0] ? text : "libtiff gives no reason");
 }
 
 /* ---- the file, as libtiff reads it ---------------------------------------------------------- */

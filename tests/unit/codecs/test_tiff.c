@@ -554,6 +554,47 @@ TEST(test_metadata)
     picture_free(&icc);
 }
 
+/* A directory of EXIF: its sensitivity. */
+TEST(test_exif_directory)
+{
+    static const char exif[] = "\1\0\x27\x88\3\0\1\0\0\0\x90\1\0\0\0\0\0\0";
+    struct picture_file file = tiff_file("wl", &(struct tiff_page){.width = 9, .height = 7}, 1);
+    picture_append(&file, "", file.length % 2);
+    uint8_t *entry = entry_of(&file, TIFFTAG_PLANARCONFIG);
+    put_le(entry, TIFFTAG_EXIFIFD, 2);
+    put_le(entry + 2, TIFF_LONG, 2);
+    put_le(entry + 8, (uint32_t)file.length, 4);
+    picture_append(&file, exif, sizeof exif - 1);
+    rig.limits.metadata = METADATA_ALL;
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_non_null(memmem(rig.info.exif, rig.info.exif_bytes, exif + 2, 10));
+    /* A directory that points to itself. */
+    put_le(file.bytes + file.length - 16, 0xA005, 2);
+    put_le(file.bytes + file.length - 14, TIFF_LONG, 2);
+    put_le(file.bytes + file.length - 8, (uint32_t)file.length - 18, 4);
+    rig_reads_once(file, STATUS_OK, NULL);
+}
+
+/* IPTC in Photoshop's resources, or in a tag of its own. */
+TEST(test_iptc)
+{
+    static const char resources[] = "8BIM\4\4\0\0\0\0\0\x11\x1C\2\x50\0\x0C"
+                                    "Ada Lovelace";
+    for (int i = 0; i < 2; i++) {
+        size_t skipped = i ? 12 : 0;
+        struct picture_file blob = {(uint8_t *)(uintptr_t)resources + skipped,
+                                    sizeof resources - 1 - skipped};
+        struct picture_file file =
+            tiff_file("wl", &(struct tiff_page){.width = 9, .height = 7, .photoshop = &blob}, 1);
+        if (i)
+            put_le(entry_of(&file, TIFFTAG_PHOTOSHOP), TIFFTAG_RICHTIFFIPTC, 2);
+        rig.limits.metadata = METADATA_COPYRIGHT;
+        rig_reads(&file, STATUS_OK, NULL);
+        assert_non_null(memmem(rig.info.notice_xmp, rig.info.notice_xmp_bytes, "Ada Lovelace", 12));
+        picture_free(&file);
+    }
+}
+
 /* ---- refusals ---- */
 
 TEST(test_refused)
@@ -624,6 +665,19 @@ TEST(test_limits)
 }
 
 /* ---- damaged files ---- */
+
+TEST(test_truncated_strip)
+{
+    struct picture_file file = make_tiff(.width = 64, .height = 64, .rows = 64);
+    uint8_t *offset = entry_of(&file, TIFFTAG_STRIPOFFSETS) + 8;
+    put_le(offset, (uint32_t)file.length - 96, 4);
+    char wanted[120];
+    snprintf(wanted, sizeof wanted,
+             "the TIFF is truncated: strip 0 has 4096 bytes from byte %zu on, "
+             "but the file has %zu bytes",
+             file.length - 96, file.length);
+    rig_reads_once(file, STATUS_DECODE_FAILED, wanted);
+}
 
 TEST(test_truncated)
 {
