@@ -50,8 +50,8 @@ static void give_metadata(TIFF *tiff, const struct tiff_numbers *numbers, uint64
     }
 }
 
-static void probe(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t directory,
-                  const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+static void read_info(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t directory,
+                      const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
     struct tiff_layout layout;
     uint16_t orientation = ORIENTATION_TOPLEFT;
@@ -64,9 +64,24 @@ static void probe(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t direc
     reply->is_gray = layout.colours == 1 && layout.photometric != PHOTOMETRIC_PALETTE;
     reply->is_cmyk = tiff_is_cmyk(&layout);
     reply->orientation = orientation >= 1 && orientation <= ORIENTATION_MAX ? orientation : 1;
-    reply->decode_bytes =
-        tiff_decode_bytes(&layout, call->file_bytes) + 2 * tiff_tags_bytes(numbers, directory);
+    reply->decode_bytes += tiff_decode_bytes(&layout, call->file_bytes);
     give_metadata(tiff, numbers, directory, call, confined_results_of(call, region), reply);
+}
+
+/* Reserves memory for the values of tags, of which libtiff has two copies while it reads them. Some
+ * writers let two tags share a value. But many tags could share one that is large. */
+static bool reserve_tags(const struct tiff_numbers *numbers, uint64_t directory,
+                         struct codec_reply *reply)
+{
+    uint64_t bytes = tiff_tags_bytes(numbers, directory), size = numbers->source->size;
+    if (bytes > size + MIB) {
+        confined_fail(reply, STATUS_DECODE_LIMIT,
+                      "the tags of the TIFF have values of %llu bytes, more than its %llu bytes",
+                      (unsigned long long)bytes, (unsigned long long)size);
+        return false;
+    }
+    reply->decode_bytes = 2 * bytes;
+    return true;
 }
 
 static void tiff_probe(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
@@ -78,12 +93,12 @@ static void tiff_probe(const struct codec_call *call, uint8_t *region, struct co
         return;
     }
     uint64_t directory = tiff_find_page(&numbers, call->page, reply);
-    TIFF *tiff = directory > 0 ? tiff_open_directory(&source, directory, CODEC_METADATA_BYTES_MAX,
-                                                     false, reply)
-                               : NULL;
+    if (directory == 0 || !reserve_tags(&numbers, directory, reply))
+        return;
+    TIFF *tiff = tiff_open_directory(&source, directory, CODEC_METADATA_BYTES_MAX, false, reply);
     if (!tiff)
         return;
-    probe(tiff, &numbers, directory, call, region, reply);
+    read_info(tiff, &numbers, directory, call, region, reply);
     TIFFClose(tiff);
 }
 

@@ -117,15 +117,15 @@ const uint8_t *tiff_find_bytes(const struct tiff_numbers *numbers, uint64_t dire
 
 uint64_t tiff_tags_bytes(const struct tiff_numbers *numbers, uint64_t directory)
 {
-    enum { value_bytes_max = 8 };
+    static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 1, 1, 8, 8, 8};
     struct tiff_directory_view view;
     uint64_t bytes = 0;
     if (!tiff_view_directory(numbers, directory, TIFF_ENTRIES_MAX, &view))
         return 0;
     for (uint32_t i = 0; i < view.count; i++) {
-        uint64_t count = tiff_view_entry(numbers, &view, i).count;
-        if (count <= TIFF_BLOCK_BYTES_MAX && count <= numbers->source->size)
-            bytes += count * value_bytes_max;
+        struct tiff_entry entry = tiff_view_entry(numbers, &view, i);
+        if (entry.count <= TIFF_BLOCK_BYTES_MAX && entry.count <= numbers->source->size)
+            bytes += entry.count * (entry.type < sizeof sizes ? sizes[entry.type] : 1);
     }
     return bytes;
 }

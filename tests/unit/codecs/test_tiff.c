@@ -664,6 +664,23 @@ TEST(test_limits)
     rig_reads_once(file, STATUS_IMAGE_TOO_LARGE, "40000");
 }
 
+/* Tags that share a large value, which libtiff would copy for each of them. */
+TEST(test_large_tags)
+{
+    static const uint8_t zeros[2 * MIB];
+    struct picture_file file = make_tiff(.width = 9, .height = 7, .artist = "Ada Lovelace");
+    static const unsigned tags[] = {TIFFTAG_ARTIST, TIFFTAG_PLANARCONFIG};
+    for (size_t i = 0; i < COUNT_OF(tags); i++) {
+        uint8_t *entry = entry_of(&file, tags[i]);
+        put_le(entry, 40000 + (unsigned)i, 2);
+        put_le(entry + 2, TIFF_UNDEFINED, 2);
+        put_le(entry + 4, sizeof zeros, 4);
+        put_le(entry + 8, 8, 4);
+    }
+    picture_append(&file, zeros, sizeof zeros);
+    rig_reads_once(file, STATUS_DECODE_LIMIT, "the tags of the TIFF have values of 41");
+}
+
 /* ---- damaged files ---- */
 
 TEST(test_truncated_strip)
