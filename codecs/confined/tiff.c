@@ -64,7 +64,8 @@ static void read_info(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t d
     reply->is_gray = layout.colours == 1 && layout.photometric != PHOTOMETRIC_PALETTE;
     reply->is_cmyk = tiff_is_cmyk(&layout);
     reply->orientation = orientation >= 1 && orientation <= ORIENTATION_MAX ? orientation : 1;
-    reply->decode_bytes += tiff_decode_bytes(&layout, call->file_bytes);
+    bool has_scans = layout.compression == COMPRESSION_JPEG && tiff_has_scans(tiff, numbers);
+    reply->decode_bytes += tiff_decode_bytes(&layout, call->file_bytes, has_scans);
     give_metadata(tiff, numbers, directory, call, confined_results_of(call, region), reply);
 }
 

@@ -99,8 +99,8 @@ struct tiff_layout {
  * why. */
 bool tiff_read_layout(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t directory,
                       struct tiff_layout *layout, struct codec_reply *reply);
-/* The memory that a decode needs. */
-uint64_t tiff_decode_bytes(const struct tiff_layout *layout, uint64_t file_bytes);
+/* The memory that a decode needs. has_scans: of JPEG data, tiff_has_scans. */
+uint64_t tiff_decode_bytes(const struct tiff_layout *layout, uint64_t file_bytes, bool has_scans);
 
 /* Whether a Cb and a Cr are for several pixels, and libtiff does not convert them. */
 static inline bool tiff_is_packed_ycc(const struct tiff_layout *layout)
@@ -119,6 +119,12 @@ static inline unsigned tiff_used_samples(const struct tiff_layout *layout)
 {
     return layout->colours + (layout->alpha > 0 ? 1u : 0u);
 }
+
+/* ---- tiff_jpeg.c ---- */
+
+/* Whether the first JPEG of the directory may have several scans, of which libjpeg holds all
+ * coefficients. */
+bool tiff_has_scans(TIFF *tiff, const struct tiff_numbers *numbers);
 
 /* ---- tiff_decode.c ---- */
 

@@ -282,14 +282,13 @@ bool tiff_read_layout(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t d
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /* What the decompressor of an open file holds, in libtiff or in another library. */
-static uint64_t codec_bytes(const struct tiff_layout *layout)
+static uint64_t codec_bytes(const struct tiff_layout *layout, bool has_scans)
 {
     uint64_t pixels = (uint64_t)layout->tile_width * layout->tile_height;
     switch (layout->compression) {
-    case COMPRESSION_JPEG: /* all coefficients, if it is progressive; some rows */
-        return (pixels + 64 * (uint64_t)(layout->tile_width + layout->tile_height)) *
-                   layout->samples * 2 +
-               layout->row_bytes * 64 + MIB;
+    case COMPRESSION_JPEG: /* all coefficients, or some rows */
+        pixels += 64 * (uint64_t)(layout->tile_width + layout->tile_height);
+        return (has_scans ? pixels * layout->samples * 2 : 0) + layout->row_bytes * 64 + MIB;
     case COMPRESSION_WEBP: /* the pixels in libwebp, and those of libtiff; tables of lossless files
                             */
         return pixels * 16 + 20 * MIB;
@@ -305,7 +304,7 @@ static uint64_t codec_bytes(const struct tiff_layout *layout)
 /* The files that tiff_decode.c opens: one per plane of strips. For each, libtiff has a table with
  * the offset and the size of all tiles, which are copied while they are read. The
  * values of tags are not included: tiff_tags_bytes. */
-uint64_t tiff_decode_bytes(const struct tiff_layout *layout, uint64_t file_bytes)
+uint64_t tiff_decode_bytes(const struct tiff_layout *layout, uint64_t file_bytes, bool has_scans)
 {
     enum { table_bytes = 40, row_slack = 64 };
     unsigned used = tiff_used_samples(layout);
@@ -314,8 +313,8 @@ uint64_t tiff_decode_bytes(const struct tiff_layout *layout, uint64_t file_bytes
     uint64_t raw =
         layout->is_tiled || tiff_is_packed_ycc(layout) ? layout->tile_bytes : layout->row_bytes;
     uint64_t copied = layout->has_reversed_bits ? file_bytes : 0;
-    return files * (layout->tiles * (uint64_t)table_bytes + codec_bytes(layout) + copied +
-                    2 * layout->row_bytes + MIB) +
+    return files * (layout->tiles * (uint64_t)table_bytes + codec_bytes(layout, has_scans) +
+                    copied + 2 * layout->row_bytes + MIB) +
            raw + rows * layout->width * used + row_slack + MIB;
 }
 

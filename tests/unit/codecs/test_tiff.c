@@ -451,6 +451,50 @@ static uint8_t *entry_of(const struct picture_file *file, unsigned tag)
     return NULL;
 }
 
+/* A TIFF of one strip with the bytes of a JPEG of 400 x 300 pixels in 4:2:0. */
+static struct picture_file wrapped_jpeg(const struct picture_file *jpeg)
+{
+    enum { count = 10, base = 8 + 2 + 12 * count + 4, bits_bytes = 6 };
+    const uint32_t entries[count][4] = {
+        {TIFFTAG_IMAGEWIDTH, TIFF_SHORT, 1, 400},
+        {TIFFTAG_IMAGELENGTH, TIFF_SHORT, 1, 300},
+        {TIFFTAG_BITSPERSAMPLE, TIFF_SHORT, 3, base},
+        {TIFFTAG_COMPRESSION, TIFF_SHORT, 1, COMPRESSION_JPEG},
+        {TIFFTAG_PHOTOMETRIC, TIFF_SHORT, 1, PHOTOMETRIC_YCBCR},
+        {TIFFTAG_STRIPOFFSETS, TIFF_LONG, 1, base + bits_bytes},
+        {TIFFTAG_SAMPLESPERPIXEL, TIFF_SHORT, 1, 3},
+        {TIFFTAG_ROWSPERSTRIP, TIFF_SHORT, 1, 300},
+        {TIFFTAG_STRIPBYTECOUNTS, TIFF_LONG, 1, (uint32_t)jpeg->length},
+        {TIFFTAG_YCBCRSUBSAMPLING, TIFF_SHORT, 2, 2 | 2 << 16}};
+    uint8_t head[base + bits_bytes] = {'I', 'I', '*', 0, 8, 0, 0, 0, count};
+    for (unsigned i = 0; i < count; i++)
+        for (unsigned k = 0; k < 4; k++)
+            put_le(head + 10 + 12 * i + (k < 2 ? 2 * k : 4 * k - 4), entries[i][k], k < 2 ? 2 : 4);
+    for (unsigned i = 0; i < 3; i++)
+        put_le(head + base + 2 * i, 8, 2);
+    struct picture_file file = {NULL, 0};
+    picture_append(&file, head, sizeof head);
+    picture_append(&file, jpeg->bytes, jpeg->length);
+    return file;
+}
+
+/* libjpeg holds all coefficients of a JPEG with several scans, so their memory is reserved. */
+TEST(test_jpeg_scans)
+{
+    size_t least = 0;
+    for (int i = 0; i < 3; i++) {
+        struct picture_file jpeg =
+            make_jpeg(.width = 400, .height = 300, .progressive = i == 1, .separate = i == 2);
+        struct picture_file file = wrapped_jpeg(&jpeg);
+        expect_as_libtiff(&file);
+        size_t bytes = rig.info.codec_bytes - file.length;
+        least = i == 0 ? bytes : least;
+        assert_true(i == 0 || bytes > least + 400 * 300 * 3 * 2);
+        picture_free(&file);
+        picture_free(&jpeg);
+    }
+}
+
 /* A chain of directories that returns to itself, or that ends beyond the file. */
 TEST(test_cycles)
 {
