@@ -106,6 +106,7 @@ $(eval $(call optional,LCMS,LCMS,lcms2,lcms2,to_srgb will refuse profiles with t
 $(eval $(call optional,WEBP,WebP,libwebp,libwebp,jobs with WebP files will fail))
 $(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail,_CODEC))
 $(eval $(call optional,JXL,JPEG XL,libjxl >= 0.7,libjxl of 0.7 or later,jobs with JPEG XL files will fail,_CODEC))
+$(eval $(call optional,HEIF,HEIC,libheif >= 1.12,libheif of 1.12 or later,jobs with HEIC files will fail,_CODEC))
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))
 $(eval $(call optional,TIFF,TIFF,libtiff-4 >= 4.2,libtiff of 4.2 or later,jobs with TIFF files will fail,_CODEC))
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
@@ -168,6 +169,11 @@ endif
 
 # The folders of the AV1 encoder, the lower ones first.
 AVIF_ROOMS = frame predict transform kernels decide entropy
+
+comma := ,
+# Functions that gpuimgd-codec defines in the place of libraries, which may be loaded as plugins.
+LDFLAGS_CODEC = $(and $(call have,HEIF),-Wl$(comma)--export-dynamic-symbol=de265_start_worker_threads)
+
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/avif codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
            $(if $(call have,CUDA),gpu/cuda) gpu/ops gpu/jpeg gpu/png gpu/webp $(AVIF_ROOMS:%=gpu/avif/%) gpu/avif daemon daemon/files daemon/overlays daemon/sets \
@@ -193,7 +199,7 @@ SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, JXL=, GIF=, TIFF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, JXL=, HEIF=, GIF=, TIFF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 all: say-gpus say-libraries $(O)/gpuimgd $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 ## all-gpus: build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 all-gpus: say-all-gpus say-libraries $(INSTALLED) $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
@@ -228,7 +234,7 @@ $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-g
 	@ln -sfn ../gpuimgd-codec $(@D)/gpuimgd-codec
 
 $(O)/gpuimgd-codec: $(CONFINED)
-	$(call link,$(LDFLAGS_ALL) $(CODEC_LIBS) -pthread)
+	$(call link,$(LDFLAGS_ALL) $(LDFLAGS_CODEC) $(CODEC_LIBS) -pthread)
 $(O)/codecs/confined/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 $(O)/codecs/process/spawn.o: private CPPFLAGS_ALL += -DGPUIMGD_LIBEXECDIR='"$(libexecdir)/gpuimgd"'
 

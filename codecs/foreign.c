@@ -19,10 +19,7 @@ struct signature {
 #define MAGIC(name, at, magic) {name, at, magic, sizeof magic - 1}
 
 static const struct signature signatures[] = {
-    MAGIC("a HEIC image", 4, "ftyphei"),
-    MAGIC("a HEIC image", 4, "ftyphev"),
-    MAGIC("a HEIF image", 4, "ftypmif1"),
-    MAGIC("a HEIF image", 4, "ftypmsf1"),
+    MAGIC("a sequence of HEVC images", 4, "ftyphev"),
     MAGIC("a HEIF or AVIF image with a compact header (mif3)", 4, "ftypmif3"),
     MAGIC("a Canon raw image", 4, "ftypcrx "),
     MAGIC("a video", 4, "ftyp"),

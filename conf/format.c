@@ -105,8 +105,8 @@ static bool is_listed(const char *suffix, const char *const *list)
 
 const char *format_wrong_suffix(const char *path, bool of_url, const char **near)
 {
-    static const char *const foreign[] = {"heic", "heif", "ico", "jp2", "mp4", "pbm", "pdf",
-                                          "pgm",  "pnm",  "ppm", "psd", "svg", "tga", NULL};
+    static const char *const foreign[] = {"ico", "jp2", "mp4", "pbm", "pdf", "pgm",
+                                          "pnm", "ppm", "psd", "svg", "tga", NULL};
     static const char *const copies[] = {"bak",  "copy", "edit", "full", "half",
                                          "min",  "new",  "old",  "orig", "part",
                                          "prev", "temp", "tmp",  "web",  NULL};

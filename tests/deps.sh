@@ -57,6 +57,7 @@ need_build() {
     want_library libwebp libwebp-dev
     want_library libavif libavif-dev
     want_library libjxl libjxl-dev
+    want_library libheif libheif-dev
     want_library libgif libgif-dev
     want_library libtiff-4 libtiff-dev
     want_library libarchive libarchive-dev

@@ -38,8 +38,8 @@ $(O)/tests/%: $(O)/tests/%.o $(KIT)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
-# The references of tests of AVIF, JPEG XL, GIF and TIFF, and the sources of their files.
-CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif jxl tiff avif avif_header avif_metadata avif_own metadata) \
+# The references of tests, and the sources of their files.
+CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif heic jxl tiff avif avif_header avif_metadata avif_own metadata) \
               $(O)/tests/unit/gpu/test_avif_encoder $(O)/tests/e2e/test_frames \
               $(foreach name,avif gif jxl tiff,$(O)/tests/fuzz/fuzz_$(name) $(O)/tests/fuzz/replay_$(name))
 $(CODEC_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
@@ -65,7 +65,7 @@ $(O)/tests/faults/faulty_codec.o: codecs/confined/codec_main.c $(O)/flags
 	$(call compile,-DGPUIMGD_FAULT_HOOKS)
 $(O)/tests/faults/gpuimgd-codec: $(filter-out $(O)/codecs/confined/codec_main.o,$(CONFINED)) \
                                  $(O)/tests/faults/faulty_codec.o $(O)/tests/faults/codec_hook.o
-	$(call link,$(LDFLAGS_ALL) $(CODEC_LIBS) -pthread)
+	$(call link,$(LDFLAGS_ALL) $(LDFLAGS_CODEC) $(CODEC_LIBS) -pthread)
 # A daemon that knows a later protocol, and works beside no older one.
 LATER = $(O)/tests/faults/gpuimgd-later
 $(O)/tests/faults/later/queue/scripts.inc: $(O)/queue/scripts.inc

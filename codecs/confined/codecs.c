@@ -12,6 +12,9 @@ const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
 #ifdef GPUIMGD_JXL
     [FORMAT_jxl] = &confined_jxl,
 #endif
+#ifdef GPUIMGD_HEIF
+    [FORMAT_heic] = &confined_heic,
+#endif
 #ifdef GPUIMGD_GIF
     [FORMAT_gif] = &confined_gif,
 #endif

@@ -2,6 +2,7 @@
  * test_formats.c - jobs that convert between formats. WebP files are read back by libwebp alone.
  * Where a library is missing, the jobs must fail and name it.
  */
+#include "tests/fixtures/heif_file.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -21,6 +22,12 @@ static void fill(void)
     world_put(w, "two.bmp", bitmap, sizeof bitmap - 1);
     world_put(w, "broken.bmp", bitmap, sizeof bitmap - 4);
     world_put(w, "broken.tif", "II*\0\xFF\0\0\0\0\0", 10);
+    world_put_picture(w, "p.heic", heif_sample(false));
+    world_put_picture(w, "alpha.heic", heif_sample(true));
+    world_put(w, "broken.heic",
+              "\0\0\0\x14"
+              "ftypheic\0\0\0\0mif1\0\0\0\x08meta",
+              28);
     world_put(w, "broken.avif", "\0\0\0\x14" "ftypavif\0\0\0\0avif\0\0\0\x08meta", 28);
 }
 
@@ -36,14 +43,14 @@ static void fails(const char *job, const char *code, const char *part)
     cJSON_Delete(result);
 }
 
-#if defined GPUIMGD_WEBP
-
-#include <webp/decode.h>
-
 static struct picture_file out_file(const char *name)
 {
     return picture_load(out_path(name));
 }
+
+#if defined GPUIMGD_WEBP
+
+#include <webp/decode.h>
 
 static void expect_webp(const char *name, int width, int height, bool alpha)
 {
@@ -243,6 +250,61 @@ TEST(test_tiff)
           "the input is a TIFF, but this gpuimgd was built without libtiff (TIFF=no)");
 #endif
 }
+
+/* A format that is only read is none for an output. */
+TEST(test_heic_is_not_written)
+{
+    fails("{'input':'p.jpg','output':{'path':'x','format':'heic'}}", "bad_job",
+          "output.format is \"heic\"; it must be \"jpeg\", \"png\"");
+    fails("{'input':'p.jpg','output':'x.HEIC'}", "bad_job",
+          "output \"x.HEIC\" ends in .HEIC, which is not an output format; use the suffix .jpg");
+}
+
+#ifdef GPUIMGD_HEIF
+
+/* Decodes with libjpeg and libpng, and compares a pixel. */
+static void expect_output(const char *name, bool png, const int pixel[4])
+{
+    struct picture_file file = out_file(name);
+    struct raster raster = raster_decode(file.bytes, file.length, RASTER_COLOUR);
+    assert_int_equal(raster.png, png);
+    assert_int_equal(raster.width, 64);
+    assert_int_equal(raster.height, 64);
+    const uint8_t *found = raster_at(&raster, 12, 48);
+    for (uint32_t c = 0; c < raster.channels; c++)
+        assert_in_range(found[c], pixel[c] < 25 ? 0 : pixel[c] - 25, pixel[c] + 25);
+    raster_clear(&raster);
+    picture_free(&file);
+}
+
+/* Without a format, an output becomes a JPEG, with alpha a PNG. */
+TEST(test_heic)
+{
+    static const int colour[4] = {48, 192, 128}, alpha[4] = {200, 90, 192, 255};
+    cJSON *result = check_answer(w, "{'input':'p.heic','outputs':[{'output':'h.png'},"
+                                    "{'output':'h'},{'output':'h.avif','ops':['grayscale']}]}");
+    assert_string_equal(json_text(result, "input.format"), "heic");
+    assert_string_equal(json_text(result, "outputs.1.format"), "jpeg");
+    check_done(result);
+    expect_output("h.png", true, colour);
+    expect_output("h", false, colour);
+    result = check_answer(w, "{'input':'alpha.heic','output':'a'}");
+    assert_string_equal(json_text(result, "outputs.0.format"), "png");
+    check_done(result);
+    expect_output("a", true, alpha);
+    fails("{'input':'broken.heic','output':'x.png'}", "decode_failed",
+          "the HEIC cannot be decoded: it has no complete box \"meta\"");
+}
+
+#else
+
+TEST(test_heic_missing)
+{
+    fails("{'input':'p.heic','output':'x.png'}", "unsupported_format",
+          "the input is a HEIC, but this gpuimgd was built without libheif (HEIF=no)");
+}
+
+#endif
 
 int main(void)
 {

@@ -21,10 +21,8 @@ TEST(test_foreign_formats)
         const char *name, *bytes;
         size_t length;
     } cases[] = {
-        FOREIGN("a HEIC image", "\0\0\0\x18"
-                                "ftypheic\0\0\0\0"),
-        FOREIGN("a HEIF image", "\0\0\0\x18"
-                                "ftypmif1\0\0\0\0"),
+        FOREIGN("a sequence of HEVC images", "\0\0\0\x18"
+                                             "ftyphevc\0\0\0\0"),
         FOREIGN("a HEIF or AVIF image with a compact header (mif3)", "\0\0\0\x14"
                                                                      "ftypmif3"
                                                                      "avif\0\0\0\0"),

@@ -208,9 +208,10 @@ TEST(test_lists)
     assert_string_equal(format_list(FORMAT_NAMES, 0, "<%s>", " or ", text),
                         "<jpeg>, <png>, <webp>, <avif>, <jxl>, <npy> or <raw>");
     assert_string_equal(format_list(FORMAT_TITLES, FORMATS_READ, "%s", " and ", text),
-                        "JPEG, PNG, WebP, AVIF, JPEG XL, GIF, TIFF and BMP");
-    assert_string_equal(format_list(FORMAT_NOUNS, FORMATS_READ, "%s", " nor ", text),
-                        "a JPEG, a PNG, a WebP, an AVIF, a JPEG XL, a GIF, a TIFF nor a BMP");
+                        "JPEG, PNG, WebP, AVIF, JPEG XL, HEIC, GIF, TIFF and BMP");
+    assert_string_equal(
+        format_list(FORMAT_NOUNS, FORMATS_READ, "%s", " nor ", text),
+        "a JPEG, a PNG, a WebP, an AVIF, a JPEG XL, a HEIC, a GIF, a TIFF nor a BMP");
     assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
                         ".jpg, .jpeg, .png, .webp, .avif, .jxl, .npy or .raw");
     assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text),

@@ -1,0 +1,279 @@
+#ifdef GPUIMGD_HEIF
+
+#include "codecs/confined/heif_boxes.h"
+
+#include <string.h>
+
+/* A part of the file, or the content of a box. Reads beyond its end give zeros. */
+struct span {
+    const uint8_t *at, *end;
+};
+
+static uint32_t take(struct span *span, unsigned bytes)
+{
+    uint32_t value = 0;
+    if ((size_t)(span->end - span->at) < bytes) {
+        span->at = span->end;
+        return 0;
+    }
+    for (; bytes > 0; bytes--)
+        value = value << 8 | *span->at++;
+    return value;
+}
+
+/* Takes the next box off a span. false: there is none. */
+static bool take_box(struct span *span, char type[5], struct span *content)
+{
+    enum { header = 8, large_header = 16 };
+    size_t left = (size_t)(span->end - span->at), used = header;
+    if (left < header)
+        return false;
+    struct span box = *span;
+    uint64_t bytes = take(&box, 4);
+    memcpy(type, box.at, 4);
+    type[4] = '\0';
+    box.at += 4;
+    if (bytes == 1 && left >= large_header) {
+        bytes = (uint64_t)take(&box, 4) << 32;
+        bytes |= take(&box, 4);
+        used = large_header;
+    } else if (bytes == 0)
+        bytes = left;
+    if (bytes < used || bytes > left)
+        return false;
+    *content = (struct span){box.at, span->at + bytes};
+    span->at += bytes;
+    return true;
+}
+
+/* Finds the box in which box `index` (from 0) of this type is. */
+static bool find_box(struct span span, const char *wanted, unsigned index, struct span *content)
+{
+    char type[5];
+    while (take_box(&span, type, content))
+        if (strcmp(type, wanted) == 0 && index-- == 0)
+            return true;
+    return false;
+}
+
+/* Finds the content of the box "meta" of the file, without its version. */
+static bool find_meta(struct confined_source *source, struct span *meta)
+{
+    enum { header = 16, full = 4 };
+    for (uint64_t at = 0; at < source->size;) {
+        size_t count = header;
+        const uint8_t *bytes = confined_read(source, at, &count);
+        if (!bytes || count < header)
+            return false;
+        struct span head = {bytes, bytes + count};
+        uint64_t length = take(&head, 4);
+        bool is_meta = memcmp(head.at, "meta", 4) == 0;
+        head.at += 4;
+        if (length == 1) {
+            length = (uint64_t)take(&head, 4) << 32;
+            length |= take(&head, 4);
+        } else if (length == 0)
+            length = source->size - at;
+        if (length < 8 || length > source->size - at)
+            return false;
+        if (is_meta) {
+            count = (size_t)length;
+            bytes = confined_read(source, at, &count);
+            struct span box = {bytes, bytes ? bytes + count : NULL};
+            char type[5];
+            if (!bytes || !take_box(&box, type, meta) || meta->end - meta->at < full)
+                return false;
+            meta->at += full;
+            return true;
+        }
+        at += length;
+    }
+    return false;
+}
+
+/* ---- the primary item ----------------------------------------------------------------------- */
+
+static bool find_primary(struct span meta, uint32_t *id)
+{
+    struct span box;
+    if (!find_box(meta, "pitm", 0, &box))
+        return false;
+    *id = take(&box, 4) >> 24 == 0 ? take(&box, 2) : take(&box, 4);
+    return true;
+}
+
+static bool find_type(struct span meta, uint32_t id, char type[5])
+{
+    enum { protection = 2 };
+    struct span items, item;
+    char name[5];
+    if (!find_box(meta, "iinf", 0, &items))
+        return false;
+    take(&items, take(&items, 4) >> 24 == 0 ? 2 : 4);
+    while (take_box(&items, name, &item)) {
+        unsigned version = take(&item, 4) >> 24;
+        if (version < 2 || take(&item, version == 2 ? 2 : 4) != id)
+            continue;
+        take(&item, protection);
+        if (item.end - item.at < 4)
+            return false;
+        memcpy(type, item.at, 4);
+        return true;
+    }
+    return false;
+}
+
+/* ---- properties ----------------------------------------------------------------------------- */
+
+#define ASSOCIATIONS_MAX 255
+
+/* The properties of an item: their indices among the boxes of "ipco", from 1, in their order. */
+struct associations {
+    unsigned indices[ASSOCIATIONS_MAX], count;
+};
+
+static void find_associations(struct span iprp, uint32_t id, struct associations *found)
+{
+    struct span box;
+    for (unsigned i = 0; find_box(iprp, "ipma", i, &box); i++) {
+        uint32_t version = take(&box, 4), entries = take(&box, 4);
+        bool is_wide = version & 1;
+        for (; entries > 0 && box.at < box.end; entries--) {
+            bool is_ours = take(&box, version >> 24 == 0 ? 2 : 4) == id;
+            unsigned count = take(&box, 1);
+            for (; count > 0; count--) {
+                unsigned index = is_wide ? take(&box, 2) & 0x7FFF : take(&box, 1) & 0x7F;
+                if (is_ours && found->count < ASSOCIATIONS_MAX)
+                    found->indices[found->count++] = index;
+            }
+        }
+    }
+}
+
+static struct heif_sides read_sides(struct span ispe)
+{
+    take(&ispe, 4);
+    uint32_t width = take(&ispe, 4);
+    return (struct heif_sides){width, take(&ispe, 4)};
+}
+
+/* A turn after a mirror is the opposite turn before it. */
+static void add_turns(struct heif_layout *layout, unsigned turns)
+{
+    layout->turns += layout->mirror == CONFINED_PLAIN ? turns : 4 - turns;
+}
+
+/* Two mirrors are a half turn, or nothing. */
+static void add_mirror(struct heif_layout *layout, enum confined_mirror mirror)
+{
+    if (layout->mirror == CONFINED_PLAIN) {
+        layout->mirror = mirror;
+        return;
+    }
+    layout->turns += layout->mirror == mirror ? 0 : 2;
+    layout->mirror = CONFINED_PLAIN;
+}
+
+/* false: the image is cropped after it is turned. */
+static bool add_property(struct heif_layout *layout, const char *type, struct span box)
+{
+    if (strcmp(type, "irot") == 0)
+        add_turns(layout, take(&box, 1) & 3);
+    else if (strcmp(type, "imir") == 0)
+        add_mirror(layout, take(&box, 1) & 1 ? CONFINED_LEFT_RIGHT : CONFINED_TOP_BOTTOM);
+    else if (strcmp(type, "clap") == 0) {
+        struct confined_aperture aperture;
+        uint32_t *pairs[] = {aperture.width, aperture.height, aperture.x, aperture.y};
+        for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+            pairs[i][0] = take(&box, 4);
+            pairs[i][1] = take(&box, 4);
+        }
+        if (layout->turns % 4 != 0 || layout->mirror != CONFINED_PLAIN)
+            return false;
+        layout->crop = confined_crop(layout->sides.width, layout->sides.height, &aperture);
+    }
+    return true;
+}
+
+/* Finds property `index` of the file, from 1. */
+static bool find_property(struct span ipco, unsigned index, char type[5], struct span *box)
+{
+    bool found = index > 0;
+    for (; found && index > 0; index--)
+        found = take_box(&ipco, type, box);
+    return found;
+}
+
+/* false: as for add_property. */
+static bool read_primary(struct span iprp, struct span ipco, uint32_t id,
+                         struct heif_layout *layout)
+{
+    struct associations own = {.count = 0};
+    struct span box;
+    char type[5];
+    bool ok = true;
+    find_associations(iprp, id, &own);
+    for (unsigned i = 0; i < own.count; i++)
+        if (find_property(ipco, own.indices[i], type, &box) && strcmp(type, "ispe") == 0)
+            layout->sides = read_sides(box);
+    layout->crop = (struct confined_rect){0, 0, layout->sides.width, layout->sides.height};
+    for (unsigned i = 0; i < own.count && ok; i++)
+        if (find_property(ipco, own.indices[i], type, &box))
+            ok = add_property(layout, type, box);
+    return ok;
+}
+
+/* Whatever image they belong to, the properties of all images give the most chroma, bits and, for a
+ * grid, the sides of its tiles. */
+static void read_all(struct span ipco, struct heif_layout *layout)
+{
+    enum { chroma_at = 16, sample_bits = 8 };
+    const struct heif_sides *sides = &layout->sides;
+    struct span box;
+    char type[5];
+    uint64_t most = 0;
+    layout->tile = *sides;
+    while (take_box(&ipco, type, &box)) {
+        if (strcmp(type, "ispe") == 0) {
+            struct heif_sides other = read_sides(box);
+            uint64_t area = (uint64_t)other.width * other.height;
+            bool is_whole = other.width == sides->width && other.height == sides->height;
+            if (area > most && !is_whole && strcmp(layout->type, "grid") == 0) {
+                most = area;
+                layout->tile = other;
+            }
+        } else if (strcmp(type, "hvcC") == 0 && box.end - box.at > chroma_at + 2) {
+            unsigned chroma = box.at[chroma_at] & 3;
+            unsigned luma = (box.at[chroma_at + 1] & 7) + sample_bits;
+            unsigned other = (box.at[chroma_at + 2] & 7) + sample_bits;
+            unsigned depth = luma > other ? luma : other;
+            layout->chroma = chroma > layout->chroma ? chroma : layout->chroma;
+            layout->depth = depth > layout->depth ? depth : layout->depth;
+        }
+    }
+}
+
+static struct heif_problem damaged(const char *text)
+{
+    return (struct heif_problem){STATUS_DECODE_FAILED, text};
+}
+
+struct heif_problem heif_read_layout(struct confined_source *source, struct heif_layout *layout)
+{
+    struct span meta, iprp, ipco;
+    uint32_t id;
+    *layout = (struct heif_layout){.depth = 8};
+    if (!find_meta(source, &meta))
+        return damaged("it has no complete box \"meta\"");
+    if (!find_primary(meta, &id) || !find_type(meta, id, layout->type))
+        return damaged("it has no primary image");
+    if (!find_box(meta, "iprp", 0, &iprp) || !find_box(iprp, "ipco", 0, &ipco))
+        return damaged("it has no properties of images");
+    if (!read_primary(iprp, ipco, id, layout))
+        return (struct heif_problem){STATUS_UNSUPPORTED_FORMAT,
+                                     "its image is cropped after it is turned"};
+    read_all(ipco, layout);
+    return (struct heif_problem){STATUS_OK, NULL};
+}
+
+#endif
