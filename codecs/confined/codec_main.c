@@ -42,6 +42,18 @@ static void on_crash(int number)
     signal(number, SIG_DFL); /* the instruction that crashed runs again */
 }
 
+/* C++ libraries call this function if an allocation fails. Otherwise they would write a message and
+ * call abort(), and errno would be that of the message, which the process may not write. */
+static void on_shortage(void)
+{
+    errno = ENOMEM;
+    on_crash(SIGABRT);
+}
+
+/* std::set_new_handler; NULL if no library is of C++. */
+extern void (*set_new_handler(void (*handler)(void)))(void) __asm__("_ZSt15set_new_handlerPFvvE")
+    __attribute__((weak));
+
 static void prepare_memory(void)
 {
     static char stack[64 * 1024];
@@ -52,6 +64,8 @@ static void prepare_memory(void)
     mallopt(M_TRIM_THRESHOLD, CODEC_HEAP_KEPT_BYTES);
     if (CONFINE_WITHOUT_LIMITS)
         return;
+    if (set_new_handler)
+        (void)set_new_handler(on_shortage);
     sigaltstack(&other, NULL);
     sigaction(SIGABRT, &action, NULL);
     sigaction(SIGSEGV, &action, NULL);

@@ -32,6 +32,7 @@ int de265_start_worker_threads(void *context, int count)
 struct input {
     struct confined_source file;
     uint64_t at;
+    const struct heif_layout *needed; /* of a probe: skips the data of coded images; else NULL */
 };
 
 static int64_t get_position(void *data)
@@ -39,9 +40,27 @@ static int64_t get_position(void *data)
     return (int64_t)((struct input *)data)->at;
 }
 
+static bool is_needed(const struct heif_layout *layout, uint64_t at, size_t count)
+{
+    enum { header = 64 };
+    bool needed = count <= header;
+    for (unsigned i = 0; i < layout->needed_count && !needed; i++) {
+        const struct heif_part *part = &layout->needed[i];
+        needed = at < part->at ? part->at - at < count : at - part->at < part->bytes;
+    }
+    return needed;
+}
+
+/* libheif 1.15 reads the data of all items when it opens a file, but uses only that of some. */
 static int read_bytes(void *to, size_t count, void *data)
 {
     struct input *input = data;
+    if (input->needed && !is_needed(input->needed, input->at, count) &&
+        count <= input->file.size - input->at) {
+        memset(to, 0, count);
+        input->at += count;
+        return 0;
+    }
     size_t got = count;
     const uint8_t *bytes = confined_read(&input->file, input->at, &got);
     if (!bytes || got < count)
@@ -133,6 +152,7 @@ static void open_file(struct opened *opened, const struct codec_call *call, cons
     }
     struct heif_error error = {.code = heif_error_Ok};
     check_layout(opened, reply);
+    opened->input.needed = call->kind == CODEC_PROBE ? &opened->layout : NULL;
     if (reply->status == STATUS_OK) {
         heif_context_set_max_decoding_threads(opened->context, 0);
         heif_context_set_maximum_image_size_limit(opened->context, SIDE_CEILING);

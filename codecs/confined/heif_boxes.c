@@ -56,8 +56,14 @@ static bool find_box(struct span span, const char *wanted, unsigned index, struc
     return false;
 }
 
+static void add_needed(struct heif_layout *layout, uint64_t at, uint64_t bytes)
+{
+    if (layout->needed_count < HEIF_PARTS_MAX)
+        layout->needed[layout->needed_count++] = (struct heif_part){at, bytes};
+}
+
 /* Finds the content of the box "meta" of the file, without its version. */
-static bool find_meta(struct confined_source *source, struct span *meta)
+static bool find_meta(struct confined_source *source, struct heif_layout *layout, struct span *meta)
 {
     enum { header = 16, full = 4 };
     for (uint64_t at = 0; at < source->size;) {
@@ -77,6 +83,7 @@ static bool find_meta(struct confined_source *source, struct span *meta)
         if (length < 8 || length > source->size - at)
             return false;
         if (is_meta) {
+            add_needed(layout, at, length);
             count = (size_t)length;
             bytes = confined_read(source, at, &count);
             struct span box = {bytes, bytes ? bytes + count : NULL};
@@ -102,25 +109,108 @@ static bool find_primary(struct span meta, uint32_t *id)
     return true;
 }
 
-static bool find_type(struct span meta, uint32_t id, char type[5])
+/* Takes the next item off the content of "iinf", which begins with the items. false: no more. */
+static bool take_item(struct span *items, uint32_t *id, char type[5])
 {
     enum { protection = 2 };
-    struct span items, item;
+    struct span item;
     char name[5];
-    if (!find_box(meta, "iinf", 0, &items))
-        return false;
-    take(&items, take(&items, 4) >> 24 == 0 ? 2 : 4);
-    while (take_box(&items, name, &item)) {
+    while (take_box(items, name, &item)) {
         unsigned version = take(&item, 4) >> 24;
-        if (version < 2 || take(&item, version == 2 ? 2 : 4) != id)
+        if (version < 2)
             continue;
+        *id = take(&item, version == 2 ? 2 : 4);
         take(&item, protection);
         if (item.end - item.at < 4)
-            return false;
+            continue;
         memcpy(type, item.at, 4);
+        type[4] = '\0';
         return true;
     }
     return false;
+}
+
+static bool find_items(struct span meta, struct span *items)
+{
+    bool found = find_box(meta, "iinf", 0, items);
+    if (found)
+        take(items, take(items, 4) >> 24 == 0 ? 2 : 4);
+    return found;
+}
+
+static bool find_type(struct span meta, uint32_t wanted, char type[5])
+{
+    struct span items;
+    uint32_t id;
+    bool found = find_items(meta, &items);
+    do
+        found = found && take_item(&items, &id, type);
+    while (found && id != wanted);
+    return found;
+}
+
+/* ---- the data of items ---------------------------------------------------------------------- */
+
+static uint64_t take_wide(struct span *span, unsigned bytes)
+{
+    uint64_t high = bytes > 4 ? take(span, bytes - 4) : 0;
+    return high << 32 | take(span, bytes > 4 ? 4 : bytes);
+}
+
+/* Items that are not coded images. */
+struct described {
+    uint32_t ids[HEIF_PARTS_MAX];
+    unsigned count;
+};
+
+static struct described find_described(struct span meta)
+{
+    struct described found = {.count = 0};
+    struct span items;
+    char type[5];
+    uint32_t id;
+    bool more = find_items(meta, &items);
+    while (more && found.count < HEIF_PARTS_MAX && (more = take_item(&items, &id, type)))
+        if (strcmp(type, "Exif") == 0 || strcmp(type, "mime") == 0 || strcmp(type, "grid") == 0)
+            found.ids[found.count++] = id;
+    return found;
+}
+
+static bool is_among(const struct described *items, uint32_t id)
+{
+    unsigned i = 0;
+    while (i < items->count && items->ids[i] != id)
+        i++;
+    return i < items->count;
+}
+
+/* Notes where the data of items is that are not coded images, if it is not in "meta". */
+static void find_needed(struct span meta, struct heif_layout *layout)
+{
+    enum { number_max = 8 };
+    struct span iloc;
+    if (!find_box(meta, "iloc", 0, &iloc))
+        return;
+    const struct described wanted = find_described(meta);
+    unsigned version = take(&iloc, 4) >> 24, sizes = take(&iloc, 2);
+    unsigned offset = sizes >> 12 & 15, length = sizes >> 8 & 15, base = sizes >> 4 & 15;
+    unsigned index = version > 0 ? sizes & 15 : 0;
+    if (offset > number_max || length > number_max || base > number_max || index > number_max)
+        return;
+    take(&iloc, version < 2 ? 2 : 4);
+    while (iloc.at < iloc.end) {
+        uint32_t id = take(&iloc, version < 2 ? 2 : 4);
+        unsigned method = version > 0 ? take(&iloc, 2) & 15 : 0;
+        take(&iloc, 2);
+        uint64_t start = take_wide(&iloc, base);
+        bool is_wanted = method == 0 && is_among(&wanted, id);
+        for (unsigned extents = take(&iloc, 2); extents > 0 && iloc.at < iloc.end; extents--) {
+            take_wide(&iloc, index);
+            uint64_t at = start + take_wide(&iloc, offset), bytes = take_wide(&iloc, length);
+            if (is_wanted)
+                add_needed(layout, at, bytes);
+        }
+    }
 }
 
 /* ---- properties ----------------------------------------------------------------------------- */
@@ -263,10 +353,11 @@ struct heif_problem heif_read_layout(struct confined_source *source, struct heif
     struct span meta, iprp, ipco;
     uint32_t id;
     *layout = (struct heif_layout){.depth = 8};
-    if (!find_meta(source, &meta))
+    if (!find_meta(source, layout, &meta))
         return damaged("it has no complete box \"meta\"");
     if (!find_primary(meta, &id) || !find_type(meta, id, layout->type))
         return damaged("it has no primary image");
+    find_needed(meta, layout);
     if (!find_box(meta, "iprp", 0, &iprp) || !find_box(iprp, "ipco", 0, &ipco))
         return damaged("it has no properties of images");
     if (!read_primary(iprp, ipco, id, layout))

@@ -9,7 +9,16 @@ struct heif_sides {
     uint32_t width, height;
 };
 
+/* A part of the file. */
+struct heif_part {
+    uint64_t at, bytes;
+};
+#define HEIF_PARTS_MAX 64
+
 struct heif_layout {
+    struct heif_part needed[HEIF_PARTS_MAX]; /* the box "meta", and the data of items that a probe
+                                                reads: metadata, and descriptions of grids */
+    unsigned needed_count;
     char type[5];            /* of the primary item: "hvc1", "grid" */
     struct heif_sides sides; /* of the primary item, before it is turned and cropped */
     struct heif_sides tile;  /* the largest image that is decoded at once, by an estimate */

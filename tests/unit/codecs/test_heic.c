@@ -579,6 +579,40 @@ TEST(test_memory)
     }
 }
 
+/* Adds to a number of the first bytes of a file. */
+static void add_to(struct picture_file *file, size_t number, size_t more)
+{
+    uint8_t was[4];
+    put32(was, (uint32_t)number);
+    uint8_t *at = memmem(file->bytes, 400, was, 4);
+    assert_non_null(at);
+    put32(at, (uint32_t)(number + more));
+}
+
+/* A probe reads metadata behind many megabytes of coded data, and does not copy these. */
+TEST(test_large_files)
+{
+    enum { hole = 12 << 20, offset_bytes = 4, header = 8 };
+    struct picture_file exif = camera_exif(true, 1, 40, 30, 1);
+    struct picture_file file =
+        make_coded(.width = 64, .height = 64, .chroma = heif_chroma_420, .exif = &exif);
+    uint8_t *media = memmem(file.bytes, file.length, "mdat", 4) - 4, *zeros = calloc(1, hole);
+    uint8_t *tiff = memmem(file.bytes, file.length, exif.bytes, exif.length);
+    assert_true(media && zeros && tiff);
+    size_t image_at = (size_t)(media - file.bytes) + header;
+    size_t exif_at = (size_t)(tiff - file.bytes) - offset_bytes;
+    put32(media, (uint32_t)(file.length - image_at + header + hole));
+    add_to(&file, exif_at, hole);            /* the offset of the EXIF */
+    add_to(&file, exif_at - image_at, hole); /* the length of the image */
+    picture_insert(&file, exif_at, zeros, hole);
+    rig.limits.metadata = METADATA_EXIF;
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    assert_non_null(rig.info.exif);
+    free(zeros);
+    picture_free(&file);
+    picture_free(&exif);
+}
+
 /* One process reads all formats with a library. */
 #ifdef GPUIMGD_AVIF
 TEST(test_one_process_for_all_formats)
