@@ -332,13 +332,13 @@ struct band {
     uint32_t from, to;    /* rows to be sent; from >= top, to <= bottom */
 };
 
-static struct band band_at(const avifImage *image, const struct confined_rect *crop, uint32_t channels,
-                           uint32_t row)
+static struct band band_at(const avifImage *image, const struct confined_rect *crop,
+                           uint32_t channels, uint32_t row)
 {
     enum { margin = 2 }; /* with 4:2:0, a row of chroma belongs to two rows of pixels */
     uint32_t most = confined_band_rows(image->width, channels);
-    struct band band = {.top = 0, .bottom = image->height, .from = row,
-                        .to = crop->y + crop->height};
+    struct band band = {
+        .top = 0, .bottom = image->height, .from = row, .to = crop->y + crop->height};
     if (image->height <= most)
         return band;
     band.top = row < margin ? 0 : (row - margin) & ~1u;
@@ -364,8 +364,8 @@ static avifResult convert_band(const avifImage *image, const struct band *band, 
 }
 
 /* Moves the columns of the crop together, in place. Returns the offset of the first row to send. */
-static size_t crop_band(const avifImage *image, const struct confined_rect *crop, const struct band *band,
-                        uint32_t channels, uint8_t *window)
+static size_t crop_band(const avifImage *image, const struct confined_rect *crop,
+                        const struct band *band, uint32_t channels, uint8_t *window)
 {
     size_t row_bytes = (size_t)image->width * channels, to_bytes = (size_t)crop->width * channels;
     size_t at = (band->from - band->top) * row_bytes;
@@ -379,8 +379,8 @@ static size_t crop_band(const avifImage *image, const struct confined_rect *crop
 
 /* Sends the rows of the crop to the daemon. The last ones are announced in `reply`, which ends the
  * task. */
-static avifResult send_pixels(const avifImage *image, const struct confined_rect *crop, uint32_t channels,
-                              uint8_t *window, struct codec_reply *reply)
+static avifResult send_pixels(const avifImage *image, const struct confined_rect *crop,
+                              uint32_t channels, uint8_t *window, struct codec_reply *reply)
 {
     uint32_t end = crop->y + crop->height;
     struct band band;

@@ -1,3 +1,4 @@
+/* heif_boxes.c - reads the boxes of a HEIF file (heif_boxes.h). */
 #ifdef GPUIMGD_HEIF
 
 #include "codecs/confined/heif_boxes.h"
