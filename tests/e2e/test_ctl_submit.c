@@ -39,6 +39,11 @@ TEST(test_patterns)
     check_queued("ctl submit $at -r in/album -o x", "\"output\":\"x/a.png\"",
                  "\"output\":\"x/deep/b.PNG\"", NULL);
     check_queued("ctl submit $at -r in/album -o %n.jpg", "\"a.jpg\"", "\"b.jpg\"", NULL);
+    /* a format that is only read */
+    check_queued("mkdir in/phone; cp in/one.png in/phone/p.HEIC; ctl submit $at -r in/phone -o x; "
+                 "ctl submit $at --list 2 in/phone/p.HEIC -o y; rm -r in/phone",
+                 "\"input\":\"phone/p.HEIC\",\"output\":\"x/p.jpg\"", "\"output\":\"y/%p.jpg\"",
+                 NULL);
     check_queued("ctl submit $at in/one.png -o $PWD/out/y/", "\"output\":\"y/one.png\"", NULL);
     check_queued("ln -s $PWD/in/one.png link.png; ctl submit $at link.png -o x",
                  "\"input\":\"one.png\",\"output\":\"x/link.png\"", NULL);
