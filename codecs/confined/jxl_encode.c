@@ -42,11 +42,14 @@ static bool set_info(JxlEncoder *encoder, const struct codec_call *call, bool lo
     return JxlEncoderSetBasicInfo(encoder, &info) == JXL_ENC_SUCCESS;
 }
 
+/* libjxl needs to understand the profile. One that it refuses is left out, as by libpng: nothing
+ * could show the colours that it means. */
 static bool set_colours(JxlEncoder *encoder, const struct codec_call *call, const uint8_t *icc)
 {
     JxlColorEncoding srgb;
-    if (call->icc_bytes > 0)
-        return JxlEncoderSetICCProfile(encoder, icc, call->icc_bytes) == JXL_ENC_SUCCESS;
+    if (call->icc_bytes > 0 &&
+        JxlEncoderSetICCProfile(encoder, icc, call->icc_bytes) == JXL_ENC_SUCCESS)
+        return true;
     JxlColorEncodingSetToSRGB(&srgb, call->channels == 1);
     return JxlEncoderSetColorEncoding(encoder, &srgb) == JXL_ENC_SUCCESS;
 }
@@ -141,10 +144,8 @@ void jxl_encode(const struct codec_call *call, uint8_t *region, struct codec_rep
     if (!set_info(encoder, call, lossless))
         confined_fail(reply, STATUS_ENCODE_FAILED, "a JPEG XL cannot have %u x %u pixels",
                       call->width, call->height);
-    else if (!set_colours(encoder, call, metadata))
-        confined_fail(reply, STATUS_ENCODE_FAILED, "libjxl cannot read the profile of %llu bytes",
-                      (unsigned long long)call->icc_bytes);
-    else if (!add_metadata(encoder, call, metadata + call->icc_bytes) ||
+    else if (!set_colours(encoder, call, metadata) ||
+             !add_metadata(encoder, call, metadata + call->icc_bytes) ||
              !add_pixels(encoder, call, lossless, region) || !put_file(encoder, region))
         confined_fail(reply, STATUS_ENCODE_FAILED,
                       "libjxl cannot write a JPEG XL of %u x %u pixels", call->width, call->height);

@@ -175,12 +175,13 @@ static bool is_opaque(const struct image *image)
     return true;
 }
 
-/* Checks that EXIF and XMP are kept, and that RGB pixels keep the profile. libpng refuses some. */
+/* Checks that EXIF and XMP are kept, and that RGB pixels keep the profile. libpng and libjxl refuse
+ * some. */
 static void check_metadata(const struct canvas *canvas, const struct image_info *info,
                            const struct image_info *again)
 {
-    if (again->format != &formats[FORMAT_png] && canvas->image.channels >= 3 &&
-        image_info_icc_is_rgb(info))
+    bool keeps_all = again->format != &formats[FORMAT_png] && again->format != &formats[FORMAT_jxl];
+    if (keeps_all && canvas->image.channels >= 3 && image_info_icc_is_rgb(info))
         FUZZ_MUST(is_same(again->icc, again->icc_bytes, info->icc, info->icc_bytes));
     FUZZ_MUST(is_same(again->exif, again->exif_bytes, info->exif, info->exif_bytes));
     FUZZ_MUST(is_same(again->xmp, again->xmp_bytes, info->xmp, info->xmp_bytes));
@@ -207,7 +208,7 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
                                      .exif_bytes = info->exif_bytes,
                                      .xmp = info->xmp,
                                      .xmp_bytes = info->xmp_bytes};
-    if ((canvas->image.channels == 4 && !format->alpha) ||
+    if (format->becomes || (canvas->image.channels == 4 && !format->alpha) ||
         (canvas->image.channels == 1 && !format->gray) || codec_refusal(format, true) ||
         codec_refusal(format, false))
         return;

@@ -386,7 +386,7 @@ TEST(test_brands)
         assert_null(codec_sniff(file.bytes, length));
     picture_free(&file);
     struct picture_file heic = {(uint8_t *)(uintptr_t) "\0\0\0\x18" "ftypmif1\0\0\0\0mif1heic", 24};
-    assert_null(codec_sniff(heic.bytes, heic.length));
+    assert_string_equal(codec_sniff(heic.bytes, heic.length)->name, "heic");
 }
 
 TEST(test_truncated_box)
