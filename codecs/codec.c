@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "codecs/animation.h"
 #include "codecs/gain_map.h"
 #include "codecs/pixel.h"
 #include "codecs/process/process.h"
@@ -174,6 +175,23 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          "the deadline for decoding passed before its start");
     return codec_of(info->format)->decode(state_of(context, info->format), bytes, length, info,
                                           request, limits, dst, error);
+}
+
+bool codec_composes(const struct format *format)
+{
+    return codec_of(format)->next_frame != NULL;
+}
+
+enum status codec_next_frame(struct codec_context *context, struct codec_animation *animation,
+                             const struct image *canvas, struct error *error)
+{
+    const struct format *format = animation->info.format;
+    return codec_of(format)->next_frame(state_of(context, format), animation, canvas, error);
+}
+
+void codec_context_end(struct codec_context *context)
+{
+    codec_process_end(&context->process);
 }
 
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,

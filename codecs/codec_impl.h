@@ -39,6 +39,11 @@ typedef enum status codec_encode_fn(void *state, const struct image *src,
                                     const struct encode_request *request, struct codec_sink *sink,
                                     struct error *error);
 
+struct codec_animation; /* codecs/animation.h */
+/* Draws frame animation->next over the canvas, and sets animation->delay_ms and plays. */
+typedef enum status codec_next_frame_fn(void *state, struct codec_animation *animation,
+                                        const struct image *canvas, struct error *error);
+
 typedef bool codec_frame_fn(void *state, const uint8_t *bytes, size_t length,
                             const struct codec_limits *limits, struct jpeg_frame *frame);
 
@@ -54,6 +59,7 @@ struct codec {
     codec_decode_fn *decode;
     codec_encode_fn *encode; /* NULL: the format is a tensor, see tensor.h */
     codec_frame_fn *frame; /* NULL: devices do not decode this format */
+    codec_next_frame_fn *next_frame; /* NULL: frames of this format are not composed */
     size_t (*encoded_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);
     /* NULL if the encoder needs memory for only a few rows. */
@@ -67,6 +73,12 @@ struct codec {
 
 #define FORMAT(name, ...) extern const struct codec codec_##name;
 #include "conf/formats.def"
+
+/* For animation.c. The second one kills the context's codec process if it is in a task. */
+bool codec_composes(const struct format *format);
+enum status codec_next_frame(struct codec_context *context, struct codec_animation *animation,
+                             const struct image *canvas, struct error *error) MUST_CHECK;
+void codec_context_end(struct codec_context *context);
 
 /* Whether the file has these bytes at an offset. */
 static inline bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,

@@ -19,6 +19,7 @@ const struct codec codec_gif = {
     .refusal = gif_refusal,
     .probe = codec_process_probe,
     .decode = codec_process_decode,
+    .next_frame = codec_process_next_frame,
 };
 
 #else

@@ -136,6 +136,7 @@ static void run(const struct codec_call *call, uint8_t *region, struct codec_rep
                              : call->kind == CODEC_PROBE  ? codec->probe
                              : call->kind == CODEC_DECODE ? codec->decode
                              : call->kind == CODEC_ENCODE ? codec->encode
+                             : call->kind == CODEC_FRAMES ? codec->frames
                                                           : NULL;
     if (task)
         task(call, region, reply);
@@ -148,7 +149,9 @@ static void run(const struct codec_call *call, uint8_t *region, struct codec_rep
  * another one. */
 static void answer(const struct codec_call *call, struct codec_reply *reply)
 {
-    static const char *const stages[] = {[CODEC_PROBE] = "probe", [CODEC_DECODE] = "decode",
+    static const char *const stages[] = {[CODEC_PROBE] = "probe",
+                                         [CODEC_DECODE] = "decode",
+                                         [CODEC_FRAMES] = "frames",
                                          [CODEC_ENCODE] = "encode"};
     errno = 0;
     confined_fault(stages[call->kind < CODEC_GO_ON ? call->kind : CODEC_PROBE]);

@@ -27,6 +27,7 @@ struct frame {
     uint32_t x, y, width, height; /* on the canvas, but perhaps not inside */
     enum disposal disposal;
     int transparent; /* index of a colour; NO_TRANSPARENT_COLOR */
+    uint32_t delay_ms;
     bool interlaced;
 };
 
@@ -37,6 +38,7 @@ struct reader {
     const uint8_t *part; /* what is left of the last part */
     size_t left;
     GifFileType *gif;
+    int loops; /* of the extension NETSCAPE; -1: there is none */
 };
 
 /* What the page needs of the frames before it. */
@@ -90,7 +92,7 @@ static bool open_reader(struct reader *reader, const struct codec_call *call, co
                         struct codec_reply *reply)
 {
     int error = 0;
-    *reader = (struct reader){.source = confined_open(call, region, UINT64_MAX)};
+    *reader = (struct reader){.source = confined_open(call, region, UINT64_MAX), .loops = -1};
     reader->gif = DGifOpen(reader, on_read, &error);
     if (!reader->gif)
         refuse(reader, error, "in the header, before frame", 0, reply);
@@ -103,18 +105,32 @@ static void close_reader(struct reader *reader)
     (void)DGifCloseFile(reader->gif, &ignored);
 }
 
-/* Reads an extension. Only the graphics control is of interest: it is for the next frame. */
-static bool read_extension(GifFileType *gif, GraphicsControlBlock *control)
+/* The extensions of Netscape and of an old tool that say how often an animation repeats. */
+static bool is_loop(int kind, const GifByteType *block)
 {
+    enum { bytes = 11 };
+    return kind == APPLICATION_EXT_FUNC_CODE && block && block[0] == bytes &&
+           (memcmp(block + 1, "NETSCAPE2.0", bytes) == 0 ||
+            memcmp(block + 1, "ANIMEXTS1.0", bytes) == 0);
+}
+
+/* Reads an extension: the graphics control for the next frame, the repetitions, or any other. */
+static bool read_extension(struct reader *reader, GraphicsControlBlock *control)
+{
+    GifFileType *gif = reader->gif;
     int kind = 0;
     GifByteType *block = NULL;
     if (DGifGetExtension(gif, &kind, &block) != GIF_OK)
         return false;
+    bool loops = is_loop(kind, block);
     if (kind == GRAPHICS_EXT_FUNC_CODE && block)
         (void)DGifExtensionToGCB(block[0], block + 1, control);
-    while (block)
+    while (block) {
         if (DGifGetExtensionNext(gif, &block) != GIF_OK)
             return false;
+        if (loops && block && block[0] >= 3 && block[1] == 1)
+            reader->loops = block[2] | block[3] << 8;
+    }
     return true;
 }
 
@@ -131,6 +147,7 @@ static bool read_head(GifFileType *gif, const GraphicsControlBlock *control, str
                                             ? (enum disposal)control->DisposalMode
                                             : KEEP,
                             .transparent = control->TransparentColor,
+                            .delay_ms = 10 * (uint32_t)control->DelayTime,
                             .interlaced = head->Interlace};
     GifFreeSavedImages(gif);
     gif->ImageCount = 0;
@@ -138,14 +155,15 @@ static bool read_head(GifFileType *gif, const GraphicsControlBlock *control, str
 }
 
 /* Reads up to the pixels of the next frame. false: there is none; a damaged file ends here. */
-static bool next_frame(GifFileType *gif, struct frame *frame)
+static bool next_frame(struct reader *reader, struct frame *frame)
 {
+    GifFileType *gif = reader->gif;
     GraphicsControlBlock control = {.TransparentColor = NO_TRANSPARENT_COLOR};
     GifRecordType type = UNDEFINED_RECORD_TYPE;
     while (DGifGetRecordType(gif, &type) == GIF_OK && type != TERMINATE_RECORD_TYPE) {
         if (type == IMAGE_DESC_RECORD_TYPE)
             return read_head(gif, &control, frame);
-        if (!read_extension(gif, &control))
+        if (!read_extension(reader, &control))
             break;
     }
     return false;
@@ -201,7 +219,7 @@ static void make_plan(struct reader *reader, uint32_t page, struct plan *plan,
     struct frame frame;
     bool more = true;
     uint32_t frames = 0;
-    for (; more && next_frame(gif, &frame); frames++) {
+    for (; more && next_frame(reader, &frame); frames++) {
         if (frames == FRAMES_MAX) {
             confined_fail(reply, STATUS_DECODE_LIMIT, "the GIF has more than %d frames",
                           FRAMES_MAX);
@@ -319,7 +337,7 @@ static void draw_page(struct reader *reader, const struct plan *plan, uint32_t p
 {
     struct frame frame;
     for (uint32_t i = 0; i <= page; i++) {
-        if (!next_frame(reader->gif, &frame)) {
+        if (!next_frame(reader, &frame)) {
             refuse(reader, reader->gif->Error, "before frame", i, reply);
             return;
         }
@@ -384,11 +402,78 @@ static void decode(const struct codec_call *call, uint8_t *region, struct codec_
         offer_page(call, &plan, region, reply);
 }
 
+/* ---- all frames ----------------------------------------------------------------------------- */
+
+/* Offers the canvas as a frame. */
+static void offer_frame(const struct reader *reader, const struct frame *frame,
+                        const struct canvas *canvas, uint8_t *window)
+{
+    struct codec_reply rows = {.kind = CODEC_ROWS, .delay_ms = frame->delay_ms};
+    size_t row_bytes = (size_t)canvas->width * RGBA;
+    uint32_t most = confined_band_rows(canvas->width, RGBA);
+    rows.plays = (uint32_t)(reader->loops > 0 ? reader->loops + 1 : -reader->loops);
+    for (uint32_t row = 0; row < canvas->height; row += rows.rows) {
+        rows.rows = smaller(most, canvas->height - row);
+        memcpy(window, canvas->pixels + row * row_bytes, rows.rows * row_bytes);
+        confined_ask(&rows);
+    }
+}
+
+/* Draws and offers a frame, and prepares the canvas for the next one. before: room for a copy of
+ * the canvas. false: the frame is damaged. */
+static bool play_frame(struct reader *reader, const struct frame *frame, struct canvas *canvas,
+                       struct canvas *before, uint8_t *window)
+{
+    bool is_restored = frame->disposal >= RESTORE;
+    if (is_restored)
+        memcpy(before->pixels, canvas->pixels, (size_t)canvas->width * canvas->height * RGBA);
+    if (!draw_frame(reader->gif, frame, canvas))
+        return false;
+    offer_frame(reader, frame, canvas, window);
+    if (frame->disposal == CLEAR)
+        clear_frame(frame, canvas);
+    if (is_restored) {
+        struct canvas drawn = *canvas;
+        *canvas = *before;
+        *before = drawn;
+    }
+    return true;
+}
+
+static void play(struct reader *reader, struct canvas *canvas, struct canvas *before,
+                 uint8_t *window, struct codec_reply *reply)
+{
+    struct frame frame;
+    for (uint32_t i = 0; reply->status == STATUS_OK; i++)
+        if (!next_frame(reader, &frame))
+            refuse(reader, reader->gif->Error, "before frame", i, reply);
+        else if (!play_frame(reader, &frame, canvas, before, window))
+            refuse(reader, reader->gif->Error, "in frame", i, reply);
+}
+
+/* The daemon ends the task after the last frame. */
+static void frames(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+{
+    struct reader reader;
+    size_t pixels = (size_t)call->width * call->height;
+    struct canvas canvas = {calloc(pixels, RGBA), call->width, call->height};
+    struct canvas before = {calloc(pixels, RGBA), call->width, call->height};
+    if (!canvas.pixels || !before.pixels) {
+        confined_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to decode a GIF");
+    } else if (open_reader(&reader, call, region, reply)) {
+        play(&reader, &canvas, &before, region, reply);
+        close_reader(&reader);
+    }
+    free(canvas.pixels);
+    free(before.pixels);
+}
+
 static bool can(bool writes)
 {
     return !writes;
 }
 
-const struct confined_codec confined_gif = {.can = can, .probe = probe, .decode = decode};
+const struct confined_codec confined_gif = {
+    .can = can, .probe = probe, .decode = decode, .frames = frames};
 
 #endif

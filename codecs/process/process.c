@@ -44,8 +44,10 @@ static const struct {
                      STATUS_DECODE_LIMIT, 1u << CODEC_NEEDS},
     [CODEC_DECODE] = {"decoding", "decode", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
                       STATUS_DECODE_LIMIT, 1u << CODEC_ROWS},
-    [CODEC_ENCODE] = {"encoding", "write", STATUS_TIMEOUT, STATUS_ENCODE_FAILED,
-                      STATUS_OVER_BUDGET, 1u << CODEC_ROWS | 1u << CODEC_PART},
+    [CODEC_FRAMES] = {"decoding", "decode", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
+                      STATUS_DECODE_LIMIT, 1u << CODEC_ROWS},
+    [CODEC_ENCODE] = {"encoding", "write", STATUS_TIMEOUT, STATUS_ENCODE_FAILED, STATUS_OVER_BUDGET,
+                      1u << CODEC_ROWS | 1u << CODEC_PART},
 };
 
 static _Atomic uint64_t replaced[CODEC_REPLACE_REASONS];

@@ -47,6 +47,8 @@ enum codec_call_kind {
                      are there. The process writes the ICC profile, EXIF and XMP to
                      `results_at`. */
     CODEC_DECODE, /* The region has the window, then the file. */
+    CODEC_FRAMES, /* Decode all frames of an animation, one after the other, as RGBA. The region has
+                     the window, then the file. The daemon ends the task after the last row. */
     CODEC_ENCODE, /* The region has the window, then the ICC profile, EXIF and XMP. */
     CODEC_GO_ON   /* Continue: the daemon has written to the region what the last reply asked for,
                      or has read what it offered. */
@@ -92,5 +94,7 @@ struct codec_reply {
     /* See enum codec_reply_kind: */
     uint64_t at, bytes;
     uint32_t rows;
+    uint32_t delay_ms, plays;  /* of CODEC_FRAMES: how long the frame is shown, and how often the
+                                  animation; 0: for ever */
     char text[ERROR_TEXT_MAX]; /* the error message if `status` is not STATUS_OK */
 };

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "codecs/animation.h"
 #include "codecs/process/transfer.h"
 
 /* A probe gets this much of a file at first: the header of most files, or a whole small file. */
@@ -227,4 +228,56 @@ enum status codec_process_decode(void *state, const uint8_t *bytes, size_t lengt
         codec_process_end(state);
     } while (codec_process_take_retry(state, error));
     return error->status;
+}
+
+/* ---- frames ---- */
+
+/* Begins to decode the frames. */
+static enum status begin_frames(struct codec_process *process, struct codec_animation *animation,
+                                struct codec_call *call, struct error *error)
+{
+    const struct image_info *info = &animation->info;
+    size_t region = decode_region(animation->length), canvas = 4 * (size_t)info->width;
+    canvas *= info->height;
+    animation->task = (struct codec_task){.kind = CODEC_FRAMES,
+                                          .format = info->format,
+                                          .region_bytes = region,
+                                          .work_bytes = info->codec_bytes - region + canvas,
+                                          .caller = animation->limits.caller};
+    if (codec_process_begin(process, &animation->task, error) != STATUS_OK)
+        return error->status;
+    *call = (struct codec_call){.kind = CODEC_FRAMES,
+                                .format = (uint32_t)(info->format - formats),
+                                .region_bytes = region,
+                                .file_bytes = animation->length,
+                                .ready_bytes = animation->length,
+                                .width = info->width,
+                                .height = info->height,
+                                .channels = 4};
+    return codec_process_put(process, CODEC_WINDOW_BYTES, animation->bytes, animation->length,
+                             error);
+}
+
+enum status codec_process_next_frame(void *state, struct codec_animation *animation,
+                                     const struct image *canvas, struct error *error)
+{
+    struct codec_process *process = state;
+    struct codec_reply reply;
+    struct codec_call call = {.kind = CODEC_GO_ON};
+    if (animation->next == 0 && begin_frames(process, animation, &call, error) != STATUS_OK)
+        return error->status;
+    animation->task.deadline_ns = animation->limits.deadline_ns;
+    for (uint32_t row = 0; row < canvas->height; row += reply.rows) {
+        if (codec_process_ask(process, &animation->task, &call, &reply, error) != STATUS_OK)
+            return error->status;
+        if (reply.kind != CODEC_ROWS || !codec_is_next_rows(&reply, canvas, row))
+            return codec_process_distrust(process, &animation->task, error);
+        struct image rows = codec_rows_of(canvas, row, reply.rows);
+        if (codec_process_get_image(process, reply.at, &rows, error) != STATUS_OK)
+            return error->status;
+        call.kind = CODEC_GO_ON;
+    }
+    animation->delay_ms = reply.delay_ms;
+    animation->plays = reply.plays;
+    return STATUS_OK;
 }

@@ -14,6 +14,8 @@
  * codec_process. */
 codec_probe_fn codec_process_probe;
 codec_decode_fn codec_process_decode;
+/* The process stays in the task until codec_process_end. */
+codec_next_frame_fn codec_process_next_frame;
 
 /* writer.c: encodes with the library of request->format. encoder_bytes: the memory that the library
  * needs, with the window; metadata_copies: of struct codec. */

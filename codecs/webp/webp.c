@@ -15,6 +15,7 @@ const struct codec codec_webp = {
 
     .probe = webp_probe,
     .decode = webp_decode,
+    .next_frame = webp_next_frame,
     .encode = webp_encode,
     .encoded_bytes = webp_encoded_bytes,
     .encoder_bytes = webp_encoder_bytes,

@@ -13,6 +13,7 @@
 
 #include <webp/decode.h>
 
+#include "codecs/animation.h"
 #include "codecs/webp/vp8l.h"
 #include "codecs/webp/webp_blend.h"
 #include "codecs/webp/webp_impl.h"
@@ -381,6 +382,65 @@ enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
                          dst->height);
     return file.frames > 0 ? draw_frames(&file, &page, info, limits, dst, error)
                            : decode_image(&file.image, info, dst, limits->deadline_ns, error);
+}
+
+/* ---- all frames ---- */
+
+/* Draws a frame over the canvas. A frame that resets it is a key frame of libwebp. */
+static enum status draw_next(struct codec_animation *animation, const struct webp_frame *frame,
+                             const WebPBitstreamFeatures *features, const struct image *canvas,
+                             struct error *error)
+{
+    struct webp_state *state = &animation->webp;
+    struct area area = area_of(features), all = {canvas->width, canvas->height};
+    struct image last =
+        view_of(canvas, state->x, state->y, (struct area){state->width, state->height});
+    struct image cleared = {.pixels = NULL};
+    bool is_key = animation->next == 0 || (state->clears && state->resets) ||
+                  (fills(area, all) && (!features->has_alpha || frame->overwrites));
+    if (state->clears) {
+        clear(&last);
+        cleared = last;
+    }
+    if (is_key)
+        clear(canvas);
+    struct image place = view_of(canvas, frame->x, frame->y, area);
+    *state =
+        (struct webp_state){state->file, state->at,   frame->x,      frame->y,
+                            area.width,  area.height, frame->clears, is_key || fills(area, all)};
+    uint64_t deadline_ns = animation->limits.deadline_ns;
+    return !is_key && features->has_alpha && !frame->overwrites
+               ? blend_frame(&frame->image, &animation->info, &place, &cleared, deadline_ns, error)
+               : decode_image(&frame->image, &animation->info, &place, deadline_ns, error);
+}
+
+enum status webp_next_frame(void *unused, struct codec_animation *animation,
+                            const struct image *canvas, struct error *error)
+{
+    struct webp_state *state = &animation->webp;
+    uint64_t deadline_ns = animation->limits.deadline_ns;
+    struct area area = {canvas->width, canvas->height};
+    struct webp_frame frame;
+    WebPBitstreamFeatures features;
+    (void)unused;
+    if (animation->next == 0) {
+        if (webp_find_parts(animation->bytes, animation->length, deadline_ns, &state->file,
+                            error) != STATUS_OK)
+            return error->status;
+        state->at = state->file.frames_at;
+        animation->plays = state->file.plays;
+    }
+    if (read_frame(&state->file, area, &state->at, animation->next, deadline_ns, &frame, &features,
+                   error) != STATUS_OK)
+        return error->status;
+    size_t groups = count_groups(&frame.image, area_of(&features), deadline_ns);
+    size_t needed = decoder_bytes(&features, groups) + image_bytes(area.width, area.height, 4);
+    if (needed > codec_animation_bytes(animation))
+        return error_set(error, STATUS_DECODE_LIMIT,
+                         "frame %u of the WebP needs %zu bytes of memory; at most %zu are allowed",
+                         animation->next, needed, codec_animation_bytes(animation));
+    animation->delay_ms = frame.delay_ms;
+    return draw_next(animation, &frame, &features, canvas, error);
 }
 
 #endif

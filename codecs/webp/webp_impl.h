@@ -5,6 +5,7 @@
 
 codec_probe_fn webp_probe;
 codec_decode_fn webp_decode;
+codec_next_frame_fn webp_next_frame;
 codec_encode_fn webp_encode;
 size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);

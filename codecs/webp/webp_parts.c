@@ -126,6 +126,8 @@ enum status webp_find_parts(const uint8_t *bytes, size_t length, uint64_t deadli
     while (next_chunk(&chunks, &chunk)) {
         take_metadata(file, &chunk);
         take_pixels(&file->image, &chunk);
+        if (is_type(&chunk, "ANIM") && chunk.bytes >= ANIM_BYTES)
+            file->plays = chunk.data[4] | (uint32_t)chunk.data[5] << 8;
         if (!is_frame(&chunk) || !(file->flags & FLAG_ANIMATION))
             continue;
         if (file->frames++ == 0)
@@ -147,6 +149,7 @@ static enum status open_frame(const struct chunk *chunk, uint32_t number, uint64
     *frame = (struct webp_frame){.image = {.bytes = image, .length = length},
                                  .x = 2 * codec_le24(head),
                                  .y = 2 * codec_le24(head + 3),
+                                 .delay_ms = codec_le24(head + 12),
                                  .overwrites = head[flags_at] & overwrites,
                                  .clears = head[flags_at] & clears};
     char what[32];

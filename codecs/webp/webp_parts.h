@@ -24,6 +24,7 @@ struct webp_frame {
     uint32_t x, y;   /* on the canvas */
     bool overwrites; /* its pixels replace those of the canvas; otherwise they are laid over them */
     bool clears;     /* before the next frame, its rectangle becomes transparent */
+    uint32_t delay_ms;
 };
 
 struct webp_file {
@@ -34,8 +35,18 @@ struct webp_file {
     struct webp_image image; /* of a file without frames */
     uint32_t frames;         /* 0: the file is not an animation, or has no whole head of a frame */
     size_t frames_at;        /* offset of the first frame */
+    uint32_t plays;          /* how often the animation is shown; 0: for ever */
     const uint8_t *icc, *exif, *xmp;
     size_t icc_bytes, exif_bytes, xmp_bytes;
+};
+
+/* What webp_next_frame keeps from one frame to the next. */
+struct webp_state {
+    struct webp_file file;
+    size_t at;                    /* offset after the last frame */
+    uint32_t x, y, width, height; /* of the last frame */
+    bool clears;                  /* as struct webp_frame */
+    bool resets;                  /* if it clears, all of the canvas is transparent */
 };
 
 /* Fills in `file`. Errors: decode_failed, decode_limit. */

@@ -76,6 +76,11 @@ static void expect_pages(const struct gif_file *gif)
         if (frame->disposal == 3 || frame->disposal == 4)
             canvas = before;
     }
+    uint32_t plays, delay_ms = rig_expect_frames(&file, (uint32_t)gif->count, &plays);
+    if (gif->count > 1) {
+        assert_int_equal(delay_ms, 10 * gif->frames[gif->count - 1].delay);
+        assert_int_equal(plays, gif->loops == 0 ? 1 : gif->loops == 1 ? 0 : gif->loops);
+    }
     picture_free(&file);
 }
 

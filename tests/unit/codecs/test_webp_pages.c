@@ -42,7 +42,7 @@ static void push(WebPMux *mux, const struct frame *frame)
 static struct picture_file animation(const struct frame *frames, int count)
 {
     WebPMux *mux = WebPMuxNew();
-    WebPMuxAnimParams params = {.bgcolor = 0xFF00FF00};
+    WebPMuxAnimParams params = {.bgcolor = 0xFF00FF00, .loop_count = 7};
     WebPData out;
     assert_int_equal(WebPMuxSetAnimationParams(mux, &params), WEBP_MUX_OK);
     for (int i = 0; i < count; i++)
@@ -86,6 +86,9 @@ static void expect_pages(const struct picture_file *file, int count)
         expect_page(file, (uint32_t)i, count, canvas);
     }
     WebPAnimDecoderDelete(decoder);
+    uint32_t plays;
+    assert_int_equal(rig_expect_frames(file, (uint32_t)count, &plays), 40);
+    assert_int_equal(plays, 7);
 }
 
 static struct frame random_frame(uint32_t *state)

@@ -1,0 +1,47 @@
+#include "codecs/animation.h"
+
+#include "codecs/codec_impl.h"
+
+enum status codec_animation_open(struct codec_animation *animation, const uint8_t *bytes,
+                                 size_t length, const struct codec_limits *limits,
+                                 struct error *error)
+{
+    *animation = (struct codec_animation){
+        .context = codec_context_create(), .bytes = bytes, .length = length, .limits = *limits};
+    if (!animation->context) /* uncovered: memory (tests/coverage/reasons.txt) */
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
+    animation->limits.page = 0;
+    return codec_probe(animation->context, bytes, length, &animation->limits, &animation->info,
+                       error);
+}
+
+bool codec_animation_is_one(const struct codec_animation *animation)
+{
+    return animation->info.frames > 1 && codec_composes(animation->info.format);
+}
+
+size_t codec_animation_bytes(const struct codec_animation *animation)
+{
+    const struct image_info *info = &animation->info;
+    size_t canvas = (size_t)info->width * info->height * 4;
+    /* In a GIF, two canvases. In a WebP, a lossless frame with its tables, and a copy over it. */
+    return info->codec_bytes + 3 * canvas + 16 * MIB;
+}
+
+enum status codec_animation_next(struct codec_animation *animation, const struct image *canvas,
+                                 struct error *error)
+{
+    enum status status = codec_next_frame(animation->context, animation, canvas, error);
+    animation->next += status == STATUS_OK;
+    return status;
+}
+
+void codec_animation_close(struct codec_animation *animation)
+{
+    if (!animation->context)
+        return;
+    codec_context_end(animation->context);
+    codec_context_destroy(animation->context);
+    image_info_clear(&animation->info);
+    animation->context = NULL;
+}
