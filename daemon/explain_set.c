@@ -164,6 +164,8 @@ void explain_set_choose(struct explain_set *set, struct job_run *run, const stru
         return;
     if (run->job.source == JOB_LIST)
         choose_of_list(set, run, &files);
+    else if (run->job.source == JOB_ANIMATION)
+        set->count = 1; /* its first frame */
     else if (run->job.source == JOB_FOLDER)
         choose_of_folder(set, run, &files);
     else
@@ -183,6 +185,8 @@ void explain_set_print(const struct explain_set *set, const struct job_run *run,
     text_make_printable(name);
     if (set->is_closed)
         fprintf(out, "inputs   archive %s: not read; the job is valid\n", name);
+    else if (run->job.source == JOB_ANIMATION)
+        fprintf(out, "inputs   frames of %s: the plan is that of the first\n", name);
     else if (run->job.source == JOB_ARCHIVE)
         fprintf(out, "inputs   archive %s: a %s; the plan is that of its first image\n", name,
                 set->format);
@@ -201,6 +205,8 @@ bool explain_set_add(cJSON *json, const struct explain_set *set, const struct jo
     cJSON *inputs = cJSON_AddObjectToObject(json, "inputs"), *archive;
     if (!inputs) /* uncovered: memory */
         return false;
+    if (run->job.source == JOB_ANIMATION)
+        return cJSON_AddStringToObject(inputs, "frames", job_place_name(&set->whole, url));
     if (run->job.source == JOB_ARCHIVE)
         return (archive = cJSON_AddObjectToObject(inputs, "archive")) &&
                cJSON_AddStringToObject(archive, kind, job_place_name(&set->whole, url)) &&

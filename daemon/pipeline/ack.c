@@ -95,6 +95,11 @@ static void fill_set(const struct job_run *run, struct result *result, struct re
     *images = set ? image_set_result(set) : (struct result_images){0};
     result->images = images;
     result->input_bytes = set ? set->source.archive_bytes : 0;
+    if (set) {
+        result->input_width = set->source.animation.width;
+        result->input_height = set->source.animation.height;
+        result->input_frames = set->source.animation.frames;
+    }
     for (size_t i = 0; i < run->job.output_count; i++) {
         const struct set_total *total = set ? &set->totals[i] : &none;
         const struct job_output *output = &run->job.outputs[i];
@@ -108,6 +113,10 @@ static void fill_set(const struct job_run *run, struct result *result, struct re
         outputs[i].encoder = total->encoder == CODEC_ON_HOST
                                  ? "cpu"
                                  : engine_name(run->pipeline->parts.engine, set->device);
+        if (output->pack == JOB_MOVIE) {
+            outputs[i].width = set->packs[i].movie.width;
+            outputs[i].height = set->packs[i].movie.height;
+        }
         if (output->pack != JOB_ARRAY)
             continue;
         outputs[i].dtype = tensor_dtype(&output->encoder);

@@ -38,12 +38,17 @@ struct image_set *image_set_create(struct job_run *run)
         has_tars |= run->job.outputs[i].pack == JOB_TAR;
     }
     set->source = (struct set_source){.job = &run->job,
+                                      .ns = run->bounds.ns,
+                                      .limits = run->bounds.codec,
+                                      .decode_timeout_s = run->bounds.decode_timeout_s,
                                       .files = pipeline->parts.files,
                                       .pool = pipeline->file_pool,
                                       .overlays = pipeline->overlays,
                                       .copies = has_tars,
                                       .bytes_max = run->bounds.input_bytes_max,
+                                      .sharers = pipeline->sets_max,
                                       .fd = -1};
+    set->source.limits.metadata = 0;
     return set;
 }
 

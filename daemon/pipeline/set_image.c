@@ -78,7 +78,7 @@ static bool has_template(const struct job_output *output)
 /* An output that is added to a tar or an array: it is in memory until then. */
 static void name_part(struct job_output *output)
 {
-    if (output->pack == JOB_ARRAY && !output->format)
+    if ((output->pack == JOB_ARRAY || output->pack == JOB_MOVIE) && !output->format)
         output->format = format_of_path(output->place.path)->name;
     output->place = (struct job_place){0};
 }

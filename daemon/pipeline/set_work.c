@@ -93,6 +93,9 @@ static struct pack_image part_of(struct image_set *set, const struct set_item *i
     image.width = output->width;
     image.height = output->height;
     image.channels = from->plan.variants[output->variant].channels;
+    image.delay_ms = item->source.delay_ms;
+    image.plays = set->source.plays;
+    image.frames = set->source.animation.frames;
     return image;
 }
 

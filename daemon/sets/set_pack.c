@@ -1,5 +1,6 @@
 #include "daemon/sets/set_pack.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,8 @@ static enum status begin_content(struct set_pack *pack, struct error *error)
         pack->tar = tar_writer_open(append, pack, error);
         return error->status;
     }
+    if (pack->output->pack == JOB_MOVIE)
+        return STATUS_OK;
     pack->buffer = malloc(PACK_BUFFER_BYTES);
     if (!pack->buffer)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a buffer of \"%.200s\"",
@@ -183,10 +186,26 @@ static bool takes_shape(const struct set_pack *pack, const struct pack_image *im
     return false;
 }
 
+static bool takes_size(const struct set_pack *pack, const struct pack_image *image,
+                       struct error *own)
+{
+    const struct webp_movie *movie = &pack->movie;
+    if (pack->images == 0 || (movie->width == image->width && movie->height == image->height))
+        return true;
+    error_set(
+        own, STATUS_BAD_JOB,
+        "the frame has %u x %u pixels, but those before it in \"%.100s\" have %u x %u; resize, "
+        "crop or pad all frames to one size",
+        image->width, image->height, pack->output->place.path, movie->width, movie->height);
+    return false;
+}
+
 bool set_pack_takes(struct set_pack *pack, const struct pack_image *image, struct error *own)
 {
     if (image->is_copy)
         return true;
+    if (pack->output->pack == JOB_MOVIE)
+        return takes_size(pack, image, own);
     if (pack->output->pack != JOB_TAR)
         return takes_shape(pack, image, own);
     struct member_name name = name_member(image);
@@ -199,10 +218,35 @@ bool set_pack_takes(struct set_pack *pack, const struct pack_image *image, struc
     return false;
 }
 
+static enum status put_frame(struct set_pack *pack, const struct pack_image *image,
+                             struct error *error)
+{
+    uint8_t *copy = image->bytes ? NULL : malloc(image->length);
+    struct webp_movie_frame frame = {.bytes = image->bytes ? image->bytes : copy,
+                                     .length = image->length,
+                                     .width = image->width,
+                                     .height = image->height,
+                                     .has_alpha = image->channels == 4,
+                                     .delay_ms = image->delay_ms,
+                                     .plays = image->plays,
+                                     .frames = image->frames};
+    if (!frame.bytes) /* uncovered: memory (tests/coverage/reasons.txt) */
+        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a frame");
+    enum status status =
+        copy ? files_spool_read(image->spool, image->offset, copy, image->length, error)
+             : STATUS_OK;
+    if (status == STATUS_OK)
+        status = webp_movie_add(&pack->movie, &frame, append, pack, error);
+    free(copy);
+    return status;
+}
+
 enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *error)
 {
     if (pack->output->pack == JOB_TAR) {
         put_member(pack, image, error);
+    } else if (pack->output->pack == JOB_MOVIE) {
+        put_frame(pack, image, error);
     } else if (!image->is_copy) {
         measure(pack, image, pack->shape);
         add_image(pack, image, error);
@@ -213,11 +257,18 @@ enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, 
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static enum status write_array_header(struct set_pack *pack, struct error *error)
+/* Writes the beginning of the file, which is known only at the end. */
+static enum status write_header(struct set_pack *pack, struct error *error)
 {
     uint8_t header[NPY_HEADER_BYTES];
-    size_t bytes = tensor_header_bytes(array_format(pack));
-    tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
+    size_t bytes;
+    static_assert(sizeof header >= WEBP_MOVIE_HEAD_BYTES, "the head of a movie must fit");
+    if (pack->output->pack == JOB_MOVIE) {
+        bytes = webp_movie_head(&pack->movie, header);
+    } else {
+        bytes = tensor_header_bytes(array_format(pack));
+        tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
+    }
     if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes) {
         pack->file.reason = errno;
         error_set(error, STATUS_WRITE_FAILED, "the header of \"%.200s\" cannot be written: %s",
@@ -230,8 +281,7 @@ enum status set_pack_finish(struct set_pack *pack, bool sync, struct error *erro
 {
     if (pack->tar && tar_writer_finish(pack->tar, error) != STATUS_OK)
         return error->status;
-    if (flush(pack, error) != STATUS_OK ||
-        (!pack->tar && write_array_header(pack, error) != STATUS_OK))
+    if (flush(pack, error) != STATUS_OK || (!pack->tar && write_header(pack, error) != STATUS_OK))
         return error->status;
     return files_output_finish(&pack->file, sync, error);
 }

@@ -1,5 +1,6 @@
 /*
- * set_pack.h - one output of a job with many images that holds all of them: a tar, or an array.
+ * set_pack.h - one output of a job with many images that holds all of them: a tar, an array, or an
+ * animated WebP (a movie).
  *
  * Images are added in their order. The file is temporary until set_pack_place renames it. A pack
  * belongs to the worker that runs the job.
@@ -7,6 +8,7 @@
 #pragma once
 
 #include "codecs/archive/tar_writer.h"
+#include "codecs/webp/webp_movie.h"
 #include "daemon/files/spool.h"
 #include "queue/job/job.h"
 
@@ -20,7 +22,8 @@ struct pack_image {
     struct files_spool *spool; /* borrowed */
     uint64_t offset;
     size_t length;
-    uint32_t width, height, channels; /* of an image of an array */
+    uint32_t width, height, channels; /* of an image of an array or a movie */
+    uint32_t delay_ms, plays, frames; /* of a movie: of this frame, and of the animation */
 };
 
 struct set_pack {
@@ -33,6 +36,7 @@ struct set_pack {
     uint64_t bytes; /* of the file */
     uint64_t images;
     uint32_t shape[3]; /* of each image of an array; 0 before the first */
+    struct webp_movie movie;
     char *sample;      /* names of the members of the last sample, each with its NUL */
     size_t sample_bytes, sample_room;
 };

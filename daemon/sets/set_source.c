@@ -1,10 +1,12 @@
 #include "daemon/sets/set_source.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/clock.h"
 #include "daemon/overlays/overlays.h"
 #include "queue/job/member_name.h"
 
@@ -43,18 +45,26 @@ struct archive_limits set_source_limits(uint64_t bytes_max)
                                    .name_bytes_max = SET_NAME_BYTES_MAX};
 }
 
+/* Opens the file of an archive or an animation, unless it is in a spool file. */
+static enum status open_file(struct set_source *source, uint64_t bytes_max, struct error *error)
+{
+    struct files_input input;
+    if (source->fd >= 0)
+        return STATUS_OK;
+    if (files_open_input(source->files, NULL, source->job->input.path, bytes_max, &input, error) !=
+        STATUS_OK)
+        return error->status;
+    source->fd = input.fd;
+    source->archive_bytes = input.size;
+    source->identity = input.identity;
+    return STATUS_OK;
+}
+
 static enum status open_archive(struct set_source *source, struct error *error)
 {
     const struct archive_limits limits = set_source_limits(source->bytes_max);
-    struct files_input input;
-    if (source->fd < 0) {
-        if (files_open_input(source->files, NULL, source->job->input.path, UINT64_MAX, &input,
-                             error) != STATUS_OK)
-            return error->status;
-        source->fd = input.fd;
-        source->archive_bytes = input.size;
-        source->identity = input.identity;
-    }
+    if (open_file(source, UINT64_MAX, error) != STATUS_OK)
+        return error->status;
     source->reader = archive_reader_open(source->fd, &limits, error);
     if (source->reader)
         archive_reader_on_skip(source->reader, note_skip, source);
@@ -76,6 +86,9 @@ enum status set_source_open(struct set_source *source, struct error *error)
         return list_folder(source, error);
     case JOB_ARCHIVE:
         return open_archive(source, error);
+    case JOB_ANIMATION:
+        source->frames.pool = source->pool;
+        return open_file(source, source->bytes_max, error);
     default:
         return STATUS_OK;
     }
@@ -182,6 +195,101 @@ static enum source_step next_member(struct set_source *source, struct source_ima
     return copy ? SOURCE_COPY : SOURCE_IMAGE;
 }
 
+/* ---- animations ----------------------------------------------------------------------------- */
+
+/* Takes a block. Frames that are composed ahead leave half of the pool to others, as members. */
+static bool take_block(struct set_source *source, size_t bytes, struct pool_block *block,
+                       struct error *error)
+{
+    bool exhausted = false;
+    struct pool_usage usage = pool_usage(source->pool);
+    if (!source->is_idle && usage.used + bytes > usage.budget / 2)
+        return false;
+    if (overlays_take(source->overlays, bytes, 0, block, &exhausted))
+        return true;
+    if (exhausted)
+        error_set(error, STATUS_OVER_BUDGET,
+                  "the animation needs a block of %zu bytes; half of host_bytes cannot hold it",
+                  bytes);
+    return false;
+}
+
+/* The file and the canvas stay in memory for the whole job. All jobs that may be active together
+ * leave half of the pool to their frames, so that these never wait for each other. */
+static bool take_canvas(void *context, size_t bytes, struct pool_block *block, struct error *error)
+{
+    struct set_source *source = context;
+    size_t most = pool_usage(source->pool).budget / 2 / source->sharers;
+    if (bytes <= most)
+        return take_block(source, bytes, block, error);
+    error_set(error, STATUS_OVER_BUDGET,
+              "the animation needs %zu bytes for its canvas; at most %zu, a part of host_bytes",
+              bytes, most);
+    return false;
+}
+
+static bool open_frames(struct set_source *source, struct error *error)
+{
+    struct frame_source *frames = &source->frames;
+    struct codec_limits limits = source->limits;
+    limits.deadline_ns = clock_after_s(clock_now_ns(), source->decode_timeout_s);
+    if (!frame_source_open(frames, source->fd, source->archive_bytes, &limits, take_canvas, source,
+                           error))
+        return false;
+    source->animation = (struct image_info){.format = frames->animation.info.format,
+                                            .width = frames->animation.info.width,
+                                            .height = frames->animation.info.height,
+                                            .frames = frames->animation.info.frames};
+    return true;
+}
+
+/* "a/b.gif" gives "a/b-000017.png". The file itself keeps its name. */
+static char *name_frame(const struct set_source *source)
+{
+    char text[JOB_URL_BYTES_MAX + 1], url[JOB_URL_BYTES_MAX + 1];
+    const struct job_place *place = &source->job->input;
+    const char *name = place->path ? place->path : member_of_place(place, source->ns, url);
+    if (!codec_animation_is_one(&source->frames.animation))
+        return strdup(name);
+    snprintf(text, sizeof text, "%.*s-%06" PRIu64 ".png", (int)member_stem(name), name,
+             source->next);
+    return strdup(text);
+}
+
+static enum source_step give_frame(struct set_source *source, struct source_image *image,
+                                   struct error *error)
+{
+    struct frame_source *frames = &source->frames;
+    size_t bytes = frame_source_bytes(frames);
+    if (!take_block(source, bytes + 1, &image->block, error))
+        return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
+    source->taken_bytes += bytes;
+    image->name = name_frame(source);
+    image->bytes = frame_source_give(frames, image->block.memory, error);
+    image->delay_ms = frames->animation.delay_ms;
+    source->plays = frames->animation.plays;
+    if (!image->name)
+        error_set(error, STATUS_OUT_OF_MEMORY, "no memory for the name of a frame");
+    source->next++;
+    return error->status == STATUS_OK ? SOURCE_IMAGE : SOURCE_FAILED;
+}
+
+static enum source_step next_frame(struct set_source *source, struct source_image *image,
+                                   struct error *error)
+{
+    if (source->next > 0 && source->next == source->animation.frames) {
+        frame_source_close(&source->frames);
+        return SOURCE_END;
+    }
+    if (!source->frames.is_open && !open_frames(source, error))
+        return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
+    if (frame_source_compose(&source->frames,
+                             clock_after_s(clock_now_ns(), source->decode_timeout_s),
+                             error) != STATUS_OK)
+        return SOURCE_FAILED;
+    return give_frame(source, image, error);
+}
+
 enum source_step set_source_next(struct set_source *source, struct source_image *image,
                                  struct error *error)
 {
@@ -191,6 +299,8 @@ enum source_step set_source_next(struct set_source *source, struct source_image 
         return next_place(source, image);
     case JOB_FOLDER:
         return next_name(source, image, error);
+    case JOB_ANIMATION:
+        return next_frame(source, image, error);
     default:
         return next_member(source, image, error);
     }
@@ -213,7 +323,7 @@ const char *set_source_path(const struct set_source *source, uint64_t index,
 
 bool set_source_is_quick(const struct set_source *source)
 {
-    return source->job->source != JOB_ARCHIVE;
+    return source->job->source == JOB_LIST || source->job->source == JOB_FOLDER;
 }
 
 static double part(uint64_t done, uint64_t all)
@@ -228,6 +338,8 @@ double set_source_fraction(const struct set_source *source)
         return part(source->next, source->job->input_count);
     case JOB_FOLDER:
         return part(source->next, source->names.count);
+    case JOB_ANIMATION:
+        return source->animation.frames > 0 ? part(source->next, source->animation.frames) : 0;
     default:
         return source->reader ? part(archive_reader_offset(source->reader), source->archive_bytes)
                               : 0;
@@ -236,11 +348,14 @@ double set_source_fraction(const struct set_source *source)
 
 const char *set_source_format(const struct set_source *source)
 {
+    if (source->animation.format)
+        return source->animation.format->name;
     return source->reader ? archive_reader_format(source->reader) : NULL;
 }
 
 void set_source_close(struct set_source *source)
 {
+    frame_source_close(&source->frames);
     archive_reader_close(source->reader);
     source->reader = NULL;
     if (source->fd >= 0)

@@ -1,6 +1,6 @@
 /*
  * set_source.h - gives the images of a job with many images, one after the other: the places of a
- * list, the files of a folder, or the members of an archive.
+ * list, the files of a folder, the members of an archive, or the frames of an animation.
  *
  * A source belongs to the owner of its job: a worker, or the loop while no worker runs the job.
  */
@@ -9,6 +9,7 @@
 #include "codecs/archive/archive_reader.h"
 #include "daemon/files/folder.h"
 #include "daemon/files/spool.h"
+#include "daemon/sets/frame_source.h"
 #include "gpu/engine/pool.h"
 #include "queue/job/job.h"
 
@@ -33,11 +34,13 @@ struct source_image {
                                 `block` is empty */
     uint64_t offset;
     uint64_t modified_s;     /* Unix time of the member; 0 for others */
+    uint32_t delay_ms;       /* how long a frame is shown */
     struct error error;      /* of this image only: the job may go on without it */
 };
 
 struct set_source {
     const struct job *job;     /* borrowed */
+    const char *ns;            /* the namespace; borrowed */
     const struct files *files; /* borrowed */
     struct pool *pool;         /* of input files; borrowed */
     struct overlays *overlays; /* in this pool; borrowed */
@@ -45,13 +48,19 @@ struct set_source {
     bool is_idle;              /* no image of the set is in flight: it may take more room */
     bool copies;               /* whether the caller wants members that do not match */
     uint64_t bytes_max;        /* of a member */
+    uint32_t sharers;          /* jobs that may hold a canvas at once */
     int fd;                    /* of an archive; -1: none */
-    uint64_t archive_bytes;
+    uint64_t archive_bytes;    /* of the file with this descriptor */
     struct files_identity identity; /* of an archive with a path */
     struct archive_reader *reader;
     struct archive_member member; /* that waits for room */
     bool has_member;
     struct files_names names; /* of a folder */
+    struct frame_source frames;  /* of an animation */
+    struct codec_limits limits;  /* the same, without a deadline */
+    double decode_timeout_s;     /* of each frame */
+    struct image_info animation; /* of its header, without metadata, after the first frame */
+    uint32_t plays;              /* how often it is shown; 0: for ever */
     uint64_t next;            /* index of the next place or name */
     uint64_t skipped;         /* links and special files that match, or that would be copied */
 };

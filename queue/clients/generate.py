@@ -89,9 +89,11 @@ def job_keys(d):
                    "Whether the EXIF orientation is applied first. Default: true."),
         "page": ({"type": "integer", "minimum": 0, "maximum": d.limits["page"]}, "Optional[int]",
                  "The frame of an animation, or the page, that is read. Default: 0, the first."),
-        "frames": ({"enum": ["first", "refuse"]}, "Optional[Literal[\"first\", \"refuse\"]]",
-                   "What becomes of an input with several frames: one is read, which is the default, "
-                   "or the input fails."),
+        "frames": ({"enum": ["first", "refuse", "all"]},
+                   "Optional[Literal[\"first\", \"refuse\", \"all\"]]",
+                   "What becomes of an input with several frames: one is read, which is the default; "
+                   "the input fails; or all are read, as the images of a job with inputs. An output "
+                   "whose path ends in .webp is then an animation."),
         "meta": (True, "Any", "Any JSON value. The result repeats it."),
         "reply_to": ({"type": "string", "maxLength": d.limits["key_bytes"],
                       "pattern": key_pattern("reply")}, "Optional[str]",
@@ -450,6 +452,16 @@ def set_output(d):
             {"required": ["path"], "properties": {"path": {"pattern": TAR}}}, *named]}]}
 
 
+def frames_output():
+    """The output of a job with all frames of its input: also an animated WebP."""
+    suffix = r"\." + any_case("webp") + END
+    return {"anyOf": [
+        {"$ref": "#/$defs/set_output"}, {"type": "string", "pattern": suffix},
+        {"type": "object", "required": ["path"], "properties": {"pack": False}, "anyOf": [
+            {"required": ["format"], "properties": {"format": {"const": "webp"}}},
+            {"not": {"required": ["format"]}, "properties": {"path": {"pattern": suffix}}}]}]}
+
+
 def of_outputs(schema):
     """A rule for the output of a job and for each of its outputs."""
     return {"output": schema, "outputs": {"items": {"properties": {"output": schema}}}}
@@ -510,6 +522,7 @@ def job_schema(d):
     }
     properties = {name: {"description": text, **(schema if schema is not True else {})}
                   for name, (schema, _, text) in keys.items()}
+    all_frames = {"required": ["frames"], "properties": {"frames": {"const": "all"}}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A job of gpuimgd",
             "description": "gpuimgd-job(5) describes the keys. The daemon checks more: the namespace of "
                            "keys, lengths in bytes, and rules between parameters.",
@@ -521,9 +534,13 @@ def job_schema(d):
                       {"if": {"properties": {"unique": {"const": True}}, "required": ["unique"]},
                        "then": {"required": ["id"]}},
                       {"if": {"required": ["inputs"]},
-                       "then": {"properties": of_outputs({"$ref": "#/$defs/set_output"})},
-                       "else": {"properties": {"on_error": False,
-                                               **of_outputs({"properties": {"pack": False}})}}}],
+                       "then": {"properties": {"frames": {"enum": ["first", "refuse"]},
+                                               **of_outputs({"$ref": "#/$defs/set_output"})}},
+                       "else": {"properties": {"on_error": False}}},
+                      {"if": {"required": ["input"], "not": all_frames},
+                       "then": {"properties": of_outputs({"properties": {"pack": False}})}},
+                      {"if": all_frames,
+                       "then": {"properties": {"page": False, **of_outputs(frames_output())}}}],
             "$defs": definitions}
 
 

@@ -184,7 +184,9 @@ static bool check_template(const struct check *check, const struct job *job, con
     if (job->source == JOB_LIST)
         snprintf(many, sizeof many, "%zu", job->input_count);
     return refuse(check, "%s names one file for %s images; put %%p or %%n into it%s", where, many,
-                  place->path ? ", end it in .tar, or set pack to \"array\"" : "");
+                  !place->path                   ? ""
+                  : job->source == JOB_ANIMATION ? ", or end it in .webp or .tar"
+                                                 : ", end it in .tar, or set pack to \"array\"");
 }
 
 /* The daemon checks a format that does not exist. */
@@ -206,6 +208,18 @@ static bool ends_in_tar(const char *path)
     return length >= 4 && strcasecmp(path + length - 4, ".tar") == 0;
 }
 
+/* A path without a template, for a WebP of all frames. */
+static bool is_movie(const struct job *job, const struct job_output *output)
+{
+    const char *path = output->place.path;
+    bool names = false;
+    if (job->source != JOB_ANIMATION || !path || (member_template_fault(path, &names), names))
+        return false;
+    const struct format *format =
+        output->format ? format_by_name(output->format) : format_of_path(path);
+    return format == &formats[FORMAT_webp];
+}
+
 bool read_pack(const struct check *check, const struct job *job, const cJSON *object,
                const char *where, struct job_output *output)
 {
@@ -223,6 +237,10 @@ bool read_pack(const struct check *check, const struct job *job, const cJSON *ob
                       output->place.key ? "key" : "url");
     if (!job_is_set(job))
         return true;
+    if (!item && is_movie(job, output)) {
+        output->pack = JOB_MOVIE;
+        return true;
+    }
     output->pack = is_array                                               ? JOB_ARRAY
                    : is_tar || (!item && ends_in_tar(output->place.path)) ? JOB_TAR
                                                                           : JOB_FILES;

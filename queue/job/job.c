@@ -419,18 +419,33 @@ static bool read_start(const struct check *check, struct job *job)
                   sign, end->seconds, sign, begin->seconds);
 }
 
-/* Which frame of an input is read. */
+/* The frames of one input are many images. A frame that fails would be missing, so it fails all. */
+static bool read_all_frames(const struct check *check, struct job *job)
+{
+    if (job_is_set(job) || member(job->root, "page"))
+        return refuse(check, "frames is \"all\", but the job has %s; leave one of the two out",
+                      job_is_set(job) ? "inputs" : "a page");
+    job->source = JOB_ANIMATION;
+    job->fails_on_error = true;
+    return true;
+}
+
+/* Which frames of an input are read. */
 static bool read_frames(const struct check *check, struct job *job)
 {
+    static const char *const words[] = {
+        [JOB_FRAMES_FIRST] = "first", [JOB_FRAMES_REFUSE] = "refuse", [JOB_FRAMES_ALL] = "all"};
     const cJSON *item = member(job->root, "frames");
-    const char *given = item ? cJSON_GetStringValue(item) : "first";
+    const char *given = item ? cJSON_GetStringValue(item) : words[JOB_FRAMES_FIRST];
     double page = 0;
     if (!read_integer(check, job->root, "the job", "page", 0, JOB_PAGE_MAX, &page))
         return false;
     job->page = (uint32_t)page;
-    job->frames = given && strcmp(given, "refuse") == 0 ? JOB_FRAMES_REFUSE : JOB_FRAMES_FIRST;
-    return job->frames == JOB_FRAMES_REFUSE || (given && strcmp(given, "first") == 0) ||
-           refuse(check, "frames is %s; it must be \"first\" or \"refuse\"", shown(item));
+    for (job->frames = 0; job->frames <= JOB_FRAMES_ALL; job->frames++)
+        if (given && strcmp(given, words[job->frames]) == 0)
+            return job->frames != JOB_FRAMES_ALL || read_all_frames(check, job);
+    job->frames = JOB_FRAMES_FIRST;
+    return refuse(check, "frames is %s; it must be \"first\", \"refuse\" or \"all\"", shown(item));
 }
 
 static bool read_job(const struct check *check, struct job *job)
@@ -438,11 +453,11 @@ static bool read_job(const struct check *check, struct job *job)
     if (!check_keys(check, job->root, "the job", job_keys))
         return false;
     const cJSON *list = member(job->root, "outputs");
-    return read_inputs(check, job) &&
+    return read_inputs(check, job) && read_frames(check, job) &&
            (list ? read_variants(check, job, list)
                  : read_variant(check, job, job->root, "the job", "output", "ops")) &&
-           read_background(check, job) && read_frames(check, job) && read_times(check, job) &&
-           read_start(check, job) && read_bool(check, job->root, "the job", "orient", &job->orient);
+           read_background(check, job) && read_times(check, job) && read_start(check, job) &&
+           read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 
 enum status job_parse(struct job *job, const char *text, size_t length,

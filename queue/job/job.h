@@ -46,10 +46,11 @@ struct job_time {
 
 /* Where the images of a job come from. */
 enum job_source {
-    JOB_ONE,     /* `input` */
-    JOB_LIST,    /* `inputs`, an array of places */
-    JOB_FOLDER,  /* the files of a folder */
-    JOB_ARCHIVE, /* the members of a tar or zip */
+    JOB_ONE,       /* `input` */
+    JOB_LIST,      /* `inputs`, an array of places */
+    JOB_FOLDER,    /* the files of a folder */
+    JOB_ARCHIVE,   /* the members of a tar or zip */
+    JOB_ANIMATION, /* the frames of `input` */
 };
 
 /* How the images of a job are written to an output. */
@@ -58,12 +59,14 @@ enum job_pack {
                   gives values */
     JOB_TAR,   /* one tar with all images */
     JOB_ARRAY, /* one tensor, whose first dimension counts the images */
+    JOB_MOVIE, /* one animated WebP, whose frames are the images */
 };
 
 /* What becomes of an input with several frames. */
 enum job_frames {
     JOB_FRAMES_FIRST,  /* one is read: the first, or the one that `page` names */
     JOB_FRAMES_REFUSE, /* the input fails */
+    JOB_FRAMES_ALL,    /* the job has many images: source is JOB_ANIMATION */
 };
 
 struct job_output {

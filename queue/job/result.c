@@ -62,7 +62,9 @@ static void write_set(struct writer *writer, const struct result *result)
         writer_text(writer, "folder", job_place_name(&job->input, text));
     else
         write_place(writer, &job->input);
-    write_image(writer, format, 0, 0, result->input_bytes);
+    write_image(writer, format, result->input_width, result->input_height, result->input_bytes);
+    if (result->input_frames > 1)
+        writer_number(writer, "frames", result->input_frames);
     writer_close(writer, '}');
 }
 

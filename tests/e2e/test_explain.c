@@ -284,6 +284,9 @@ TEST(test_folder_of_inputs)
                      0);
     free(out);
     free(err);
+    check_lines(explain("{'input':'cat.jpg','frames':'all','output':'c.webp'}", 0, ""),
+                "inputs   frames of cat.jpg: the plan is that of the first\n",
+                "input    cat.jpg: jpeg, ", "output   c.webp: webp, ", "pass 1  orient", NULL);
     check_lines(explain("{'inputs':{'folder':'shots'},'output':'%p.jpg'}", 0, ""),
                 "inputs   folder shots: 2 images; the plan is that of the first\n",
                 "input    shots/a.png: png, ", "output   %p.jpg: jpeg, 100 x 10 x 3\n",

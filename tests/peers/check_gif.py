@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import numpy
-from PIL import Image
+from PIL import Image, ImageCms
 
 import peer
 
@@ -23,6 +23,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 import rig  # noqa: E402
 
 FRAMES = 7
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def frames_of(kind, size):
@@ -48,7 +49,7 @@ def make_files(folder):
                 first.save(f"{name}-{disposal}.gif", save_all=True, append_images=others,
                            duration=70, loop=0, disposal=disposal, optimize=disposal == 1)
             first.save(f"{name}.webp", save_all=True, append_images=others, duration=70, quality=70,
-                       method=0, lossless=kind == "clear")
+                       method=0, lossless=kind == "clear", icc_profile=PROFILE)
     if shutil.which("gifsicle"):
         for path in glob.glob(f"{folder}/*.gif"):
             for option in ("-O3", "--interlace"):
@@ -98,6 +99,46 @@ def compare(daemon, folder, names, wanted):
     return sorted(differ), len(jobs)
 
 
+def movie_of(path):
+    """Returns frames, delays, the number of repetitions and the profile."""
+    with Image.open(path) as file:
+        frames, delays = [], []
+        for number in range(getattr(file, "n_frames", 1)):
+            file.seek(number)
+            frames.append(pixels(file))
+            delays.append(file.info.get("duration", 0))
+        loop, profile = file.info.get("loop"), file.info.get("icc_profile")
+    if not path.endswith(".webp"):  # the GIF repeats, the WebP counts how often it is shown
+        loop = 1 if loop is None else loop and loop + 1
+    return frames, delays, loop, profile
+
+
+def check_movies(report, daemon, folder):
+    """All frames become a lossless WebP."""
+    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
+             glob.glob(f"{folder}/*.webp")]
+    jobs = [json.dumps({"input": name, "frames": "all",
+                        "output": {"path": name + ".webp", "lossless": True, "effort": 0}})
+            for name in names]
+    machine = rig.Rig(daemon, folder)
+    differ = []
+    try:
+        machine.run(jobs)
+        for name in names:
+            ours, delays, loop, profile = movie_of(f"{machine.out}/{name}.webp")
+            theirs, wanted, repeats, kept = movie_of(f"{folder}/{name}")
+            if len(ours) == 1:  # a still image has no delay
+                delays, loop = wanted, repeats
+            if (len(ours) != len(theirs) or (delays, loop, profile) != (wanted, repeats, kept) or
+                    not all(map(numpy.array_equal, ours, theirs))):
+                differ.append(name)
+                print(f"# {name}: {len(ours)} frames, {delays}, {loop}, and Pillow: {len(theirs)}, "
+                      f"{wanted}, {repeats}")
+    finally:
+        machine.close()
+    report.say(names and not differ, f"animated WebPs of {len(names)} files as Pillow reads both")
+
+
 def check(report, daemon, folder, title, strict):
     wanted = {}
     for path in sorted(glob.glob(f"{folder}/*.gif") + glob.glob(f"{folder}/*.webp")):
@@ -123,6 +164,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         make_files(folder)
         check(report, daemon, folder, "animations of Pillow", True)
+        check_movies(report, daemon, folder)
     for folder in sys.argv[2:]:
         check(report, daemon, folder, folder, False)
     return report.end()

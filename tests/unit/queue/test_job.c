@@ -645,11 +645,48 @@ TEST(test_how_an_input_is_read)
         {"\"page\":\"1\"", STATUS_BAD_JOB, "page is \"1\""},
         {"\"frames\":\"first\"", STATUS_OK, NULL},
         {"\"frames\":\"refuse\"", STATUS_OK, NULL},
-        {"\"frames\":\"all\"", STATUS_BAD_JOB,
-         "frames is \"all\"; it must be \"first\" or \"refuse\""},
+        {"\"frames\":\"every\"", STATUS_BAD_JOB,
+         "frames is \"every\"; it must be \"first\", \"refuse\" or \"all\""},
         {"\"frames\":2", STATUS_BAD_JOB, "frames is 2"},
+        {"\"frames\":\"all\",\"page\":0", STATUS_BAD_JOB, "the job has a page"},
+        {"\"frames\":\"all\",\"on_error\":\"skip\"", STATUS_BAD_JOB, "on_error"},
+        {"\"frames\":\"all\"", STATUS_BAD_JOB,
+         "output names one file for many images; put %p or %n into it, or end it in .webp or .tar"},
     };
     run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
+}
+
+/* The frames of an input are many images, whose outputs are those of a list, or a movie. */
+TEST(test_all_frames)
+{
+    static const struct {
+        const char *output;
+        enum job_pack pack;
+    } cases[] = {{"\"a.webp\"", JOB_MOVIE},
+                 {"\"a.WEBP\"", JOB_MOVIE},
+                 {"{\"path\":\"a\",\"format\":\"webp\"}", JOB_MOVIE},
+                 {"\"%n.webp\"", JOB_FILES},
+                 {"{\"key\":\"ns:img:%n\",\"format\":\"webp\"}", JOB_FILES},
+                 {"\"a.tar\"", JOB_TAR},
+                 {"{\"path\":\"a.webp\",\"pack\":\"tar\"}", JOB_TAR},
+                 {"{\"path\":\"a.npy\",\"pack\":\"array\"}", JOB_ARRAY}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[200];
+        struct job job;
+        struct error error = {0};
+        snprintf(text, sizeof text, "{\"input\":\"a.gif\",\"frames\":\"all\",\"output\":%s}",
+                 cases[i].output);
+        assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+        assert_int_equal(job.source, JOB_ANIMATION);
+        assert_true(job.fails_on_error);
+        assert_int_equal(job.outputs[0].pack, cases[i].pack);
+        job_clear(&job);
+    }
+    expect("{\"inputs\":[\"a.gif\"],\"frames\":\"all\",\"output\":\"%%n.png\"}", NULL,
+           STATUS_BAD_JOB, "the job has inputs");
+    expect("{\"input\":\"a.gif\",\"frames\":\"all\",\"output\":{\"key\":\"ns:img:a\",\"format\":"
+           "\"webp\"}}",
+           NULL, STATUS_BAD_JOB, "output names one file for many images; put %p or %n into it");
 }
 
 TEST(test_the_rest)

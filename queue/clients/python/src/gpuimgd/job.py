@@ -31,8 +31,9 @@ class Job:
     background: [red, green, blue], 0 to 255: the colour under transparent pixels. Default: white.
     orient: Whether the EXIF orientation is applied first. Default: true.
     page: The frame of an animation, or the page, that is read. Default: 0, the first.
-    frames: What becomes of an input with several frames: one is read, which is the default, or the
-        input fails.
+    frames: What becomes of an input with several frames: one is read, which is the default; the
+        input fails; or all are read, as the images of a job with inputs. An output whose path ends
+        in .webp is then an animation.
     meta: Any JSON value. The result repeats it.
     unique: Whether one job with this id at a time runs, and others get its result.
     not_before: The job does not start before this time.
@@ -55,7 +56,7 @@ class Job:
     background: Optional[Sequence[int]] = None
     orient: Optional[bool] = None
     page: Optional[int] = None
-    frames: Optional[Literal["first", "refuse"]] = None
+    frames: Optional[Literal["first", "refuse", "all"]] = None
     meta: Any = UNSET
     unique: Optional[bool] = None
     not_before: Optional[Time] = None
