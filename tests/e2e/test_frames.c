@@ -22,6 +22,45 @@ static void fails(const char *job, const char *code, const char *part)
     cJSON_Delete(result);
 }
 
+/* Two pages of one pixel, with the values 10 and 20, and between them a thumbnail. */
+static void put_tiff(void)
+{
+    enum { pages = 3, entries = 10, page_bytes = 2 + 12 * entries + 4, pixels_at = 8, at = 12 };
+    static const uint16_t tags[entries] = {254, 256, 257, 258, 259, 262, 273, 277, 278, 279};
+    uint8_t file[at + pages * page_bytes] = {'I', 'I', '*', 0, at, 0, 0, 0, 10, 99, 20};
+    for (unsigned page = 0; page < pages; page++) {
+        uint8_t *to = file + at + page * page_bytes;
+        const uint8_t values[entries] = {page == 1, 1, 1, 8, 1, 1, (uint8_t)(pixels_at + page),
+                                         1,         1, 1};
+        *to = entries;
+        for (unsigned i = 0; i < entries; i++) {
+            const uint8_t entry[12] = {(uint8_t)tags[i], (uint8_t)(tags[i] >> 8), 4, 0, 1, 0, 0, 0,
+                                       values[i]};
+            memcpy(to + 2 + 12 * i, entry, sizeof entry);
+        }
+        unsigned next = page + 1 < pages ? at + (page + 1) * page_bytes : 0;
+        to[page_bytes - 4] = (uint8_t)next;
+        to[page_bytes - 3] = (uint8_t)(next >> 8);
+    }
+    world_put(w, "pages.tif", file, sizeof file);
+}
+
+#if defined GPUIMGD_TIFF
+
+TEST(test_tiff)
+{
+    for (int page = 0; page < 2; page++) {
+        cJSON *result = check_answer(w, "{'input':'pages.tif','ops':['stats'],'page':%d}", page);
+        check_has(result, "{'status':'done','input.frames':2,'input.format':'tiff'}");
+        assert_true(json_number(result, "outputs.0.values.stats.mean.0") == 10 + 10 * page);
+        cJSON_Delete(result);
+    }
+    fails("{'input':'pages.tif','page':2,'output':'x.png'}", "bad_job",
+          "page is 2, but the input is a TIFF with 2 frames; page must be 0 to 1");
+}
+
+#endif
+
 #if defined GPUIMGD_GIF
 
 #include "tests/fixtures/gif_file.h"
@@ -268,6 +307,7 @@ static void fill(void)
 {
     put_apng();
     put_gif();
+    put_tiff();
     world_put_picture(w, "a.webp", animation());
 }
 
@@ -311,6 +351,7 @@ static void fill(void)
 {
     put_apng();
     put_gif();
+    put_tiff();
 }
 
 #endif
