@@ -7,7 +7,7 @@
 #include "codecs/animation.h"
 #include "codecs/gain_map.h"
 #include "codecs/pixel.h"
-#include "codecs/process/process.h"
+#include "codecs/process/transfer.h"
 
 static const struct codec *const codecs[FORMAT_COUNT] = {
 #define FORMAT(name, ...) &codec_##name,
@@ -239,4 +239,34 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
         return error_set(error, STATUS_TIMEOUT,
                          "the deadline for encoding passed before its start");
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
+}
+
+bool codec_recompresses(const struct format *from, const struct format *to)
+{
+    const struct format *jpeg = &formats[FORMAT_jpeg], *jxl = &formats[FORMAT_jxl];
+    return (from == jpeg && to == jxl) || (from == jxl && to == jpeg);
+}
+
+/* Measured with libjxl 0.7: up to 39 bytes per pixel for a progressive JPEG, and for a JPEG of
+ * noise 28 and six times the file, which is in the region and in buffers that grow. */
+static size_t recompress_work_bytes(const struct image_info *info, size_t length)
+{
+    enum { fixed_bytes = 16 << 20, pixel_bytes = 40, copies = 4 };
+    return fixed_bytes + (size_t)info->width * info->height * pixel_bytes + copies * length;
+}
+
+size_t codec_recompress_bytes(const struct image_info *info, size_t length)
+{
+    return CODEC_WINDOW_BYTES + length + recompress_work_bytes(info, length);
+}
+
+enum status codec_recompress(struct codec_context *context, const uint8_t *bytes, size_t length,
+                             const struct image_info *info, const struct encode_request *request,
+                             struct codec_sink *sink, struct error *error)
+{
+    assert(codec_recompresses(info->format, request->format));
+    assert(sink->capacity >= 4096);
+    sink->total = 0;
+    return codec_process_recompress(&context->process, bytes, length, request,
+                                    recompress_work_bytes(info, length), sink, error);
 }

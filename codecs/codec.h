@@ -202,6 +202,18 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings);
 
+/* Whether a file of one format becomes one of the other without loss: a JPEG a JPEG XL, or a JPEG
+ * XL that was made of a JPEG that JPEG. */
+bool codec_recompresses(const struct format *from, const struct format *to);
+/* The memory that codec_recompress needs for a file with this header and this length. */
+size_t codec_recompress_bytes(const struct image_info *info, size_t length);
+/* Makes the file of the other format, and checks that it gives back a JPEG byte for byte. Uses only
+ * the effort, the deadline and the caller of the request. Errors: encode_failed if the JPEG is not
+ * of a usual kind, or the JPEG XL not made of a JPEG; those of codec_encode. */
+enum status codec_recompress(struct codec_context *context, const uint8_t *bytes, size_t length,
+                             const struct image_info *info, const struct encode_request *request,
+                             struct codec_sink *sink, struct error *error) MUST_CHECK;
+
 /* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. The format is no tensor.
  * Errors: encode_failed, out_of_memory, timeout, or the status of flush. */
 enum status codec_encode(struct codec_context *context, const struct image *src,

@@ -132,12 +132,13 @@ static void run(const struct codec_call *call, uint8_t *region, struct codec_rep
 {
     const struct confined_codec *codec =
         call->format < FORMAT_COUNT ? confined_codecs[call->format] : NULL;
-    confined_task_fn *task = !codec                       ? NULL
-                             : call->kind == CODEC_PROBE  ? codec->probe
-                             : call->kind == CODEC_DECODE ? codec->decode
-                             : call->kind == CODEC_ENCODE ? codec->encode
-                             : call->kind == CODEC_FRAMES ? codec->frames
-                                                          : NULL;
+    confined_task_fn *task = !codec                           ? NULL
+                             : call->kind == CODEC_PROBE      ? codec->probe
+                             : call->kind == CODEC_DECODE     ? codec->decode
+                             : call->kind == CODEC_FRAMES     ? codec->frames
+                             : call->kind == CODEC_ENCODE     ? codec->encode
+                             : call->kind == CODEC_RECOMPRESS ? codec->recompress
+                                                              : NULL;
     if (task)
         task(call, region, reply);
     else
@@ -152,7 +153,8 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
     static const char *const stages[] = {[CODEC_PROBE] = "probe",
                                          [CODEC_DECODE] = "decode",
                                          [CODEC_FRAMES] = "frames",
-                                         [CODEC_ENCODE] = "encode"};
+                                         [CODEC_ENCODE] = "encode",
+                                         [CODEC_RECOMPRESS] = "recompress"};
     errno = 0;
     confined_fault(stages[call->kind < CODEC_GO_ON ? call->kind : CODEC_PROBE]);
     uint8_t *region = map_region(call);

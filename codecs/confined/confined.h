@@ -24,9 +24,9 @@ struct confined_codec {
     void (*begin)(void);      /* called once, before the process is confined; NULL: not needed */
     bool (*can)(bool writes); /* whether the library can read, or write, the format */
     /* Reads a header (file and results: struct codec_call), decodes pixels, encodes an image.
-     * encode is NULL if the format is only read, and frames if it has no animations that are
-     * composed (CODEC_FRAMES). */
-    confined_task_fn *probe, *decode, *encode, *frames;
+     * encode is NULL if the format is only read, frames if it has no animations that are composed
+     * (CODEC_FRAMES), and recompress but for JPEG XL. */
+    confined_task_fn *probe, *decode, *frames, *encode, *recompress;
 };
 
 #define FORMAT(name, ...) extern const struct confined_codec confined_##name;

@@ -10,7 +10,10 @@ static bool can(bool writes)
 }
 
 extern const struct confined_codec confined_jxl;
-const struct confined_codec confined_jxl = {
-    .can = can, .probe = jxl_probe, .decode = jxl_decode, .encode = jxl_encode};
+const struct confined_codec confined_jxl = {.can = can,
+                                            .probe = jxl_probe,
+                                            .decode = jxl_decode,
+                                            .encode = jxl_encode,
+                                            .recompress = jxl_recompress};
 
 #endif

@@ -46,6 +46,8 @@ static const struct {
                       STATUS_DECODE_LIMIT, 1u << CODEC_ROWS},
     [CODEC_FRAMES] = {"decoding", "decode", STATUS_DECODE_LIMIT, STATUS_DECODE_FAILED,
                       STATUS_DECODE_LIMIT, 1u << CODEC_ROWS},
+    [CODEC_RECOMPRESS] = {"encoding", "recompress", STATUS_TIMEOUT, STATUS_ENCODE_FAILED,
+                          STATUS_OVER_BUDGET, 1u << CODEC_PART},
     [CODEC_ENCODE] = {"encoding", "write", STATUS_TIMEOUT, STATUS_ENCODE_FAILED, STATUS_OVER_BUDGET,
                       1u << CODEC_ROWS | 1u << CODEC_PART},
 };
@@ -300,11 +302,10 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
 static bool is_allowed(enum codec_call_kind kind, uint32_t status)
 {
     return status == STATUS_OUT_OF_MEMORY ||
-           (kind == CODEC_ENCODE ? status == STATUS_ENCODE_FAILED
-                                 : status == STATUS_DECODE_FAILED ||
-                                       status == STATUS_DECODE_LIMIT ||
-                                       status == STATUS_IMAGE_TOO_LARGE ||
-                                       status == STATUS_UNSUPPORTED_FORMAT);
+           (kind == CODEC_ENCODE || kind == CODEC_RECOMPRESS
+                ? status == STATUS_ENCODE_FAILED
+                : status == STATUS_DECODE_FAILED || status == STATUS_DECODE_LIMIT ||
+                      status == STATUS_IMAGE_TOO_LARGE || status == STATUS_UNSUPPORTED_FORMAT);
 }
 
 static enum status take_failure(struct codec_process *process, const struct codec_task *task,

@@ -50,8 +50,10 @@ enum codec_call_kind {
     CODEC_FRAMES, /* Decode all frames of an animation, one after the other, as RGBA. The region has
                      the window, then the file. The daemon ends the task after the last row. */
     CODEC_ENCODE, /* The region has the window, then the ICC profile, EXIF and XMP. */
-    CODEC_GO_ON   /* Continue: the daemon has written to the region what the last reply asked for,
-                     or has read what it offered. */
+    CODEC_RECOMPRESS, /* The region has the window, then a JPEG or a JPEG XL made of one: offer the
+                         other one as an encode does. */
+    CODEC_GO_ON /* Continue: the daemon has written to the region what the last reply asked for,
+                   or has read what it offered. */
 };
 
 /* Rows in the window follow each other without padding: width * channels bytes each. */

@@ -24,6 +24,14 @@ enum status codec_process_encode(struct codec_process *process, const struct ima
                                  size_t metadata_copies, struct codec_sink *sink,
                                  struct error *error);
 
+/* writer.c: makes another file of a file without its pixels, with the library of JPEG XL.
+ * work_bytes: the memory that it needs besides the file. Only the deadline, the caller and the
+ * effort of the request are used. */
+enum status codec_process_recompress(struct codec_process *process, const uint8_t *bytes,
+                                     size_t length, const struct encode_request *request,
+                                     size_t work_bytes, struct codec_sink *sink,
+                                     struct error *error);
+
 /* A view of `count` rows of an image, from `row` on. */
 static inline struct image codec_rows_of(const struct image *image, uint32_t row, uint32_t count)
 {

@@ -44,6 +44,7 @@ static enum status put_rows(struct codec_process *process, const struct codec_ta
     return codec_process_put_image(process, 0, &rows, error);
 }
 
+/* src: NULL: the process needs no pixels. */
 static enum status encode(struct codec_process *process, const struct codec_task *task,
                           const struct image *src, struct codec_call *call, struct codec_sink *sink,
                           struct error *error)
@@ -107,6 +108,32 @@ enum status codec_process_encode(struct codec_process *process, const struct ima
         if (codec_process_begin(process, &task, error) == STATUS_OK &&
             put_metadata(process, CODEC_WINDOW_BYTES, &call, request, error) == STATUS_OK)
             encode(process, &task, src, &call, sink, error);
+        codec_process_end(process);
+    } while (sink->total == 0 && codec_process_take_retry(process, error));
+    return error->status;
+}
+
+enum status codec_process_recompress(struct codec_process *process, const uint8_t *bytes,
+                                     size_t length, const struct encode_request *request,
+                                     size_t work_bytes, struct codec_sink *sink,
+                                     struct error *error)
+{
+    struct codec_call call = {.format = FORMAT_jxl,
+                              .region_bytes = CODEC_WINDOW_BYTES + length,
+                              .file_bytes = length,
+                              .ready_bytes = length,
+                              .effort = request->encoder.effort};
+    struct codec_task task = {.kind = CODEC_RECOMPRESS,
+                              .format = &formats[FORMAT_jxl],
+                              .region_bytes = call.region_bytes,
+                              .work_bytes = work_bytes,
+                              .deadline_ns = request->deadline_ns,
+                              .caller = request->caller};
+    do {
+        call.kind = CODEC_RECOMPRESS;
+        if (codec_process_begin(process, &task, error) == STATUS_OK &&
+            codec_process_put(process, CODEC_WINDOW_BYTES, bytes, length, error) == STATUS_OK)
+            encode(process, &task, NULL, &call, sink, error);
         codec_process_end(process);
     } while (sink->total == 0 && codec_process_take_retry(process, error));
     return error->status;

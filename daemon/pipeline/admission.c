@@ -95,10 +95,12 @@ static size_t encoder_need(const struct job_run *run)
             output->encoder == CODEC_ON_DEVICE)
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
-        size_t bytes = codec_encoder_bytes(
-            output->format, variant->width, variant->height, variant->channels,
-            &run->job.outputs[i].encoder,
-            image_info_metadata_bytes(&run->info, output->metadata));
+        const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
+        size_t bytes = encoder->recompress
+                           ? codec_recompress_bytes(&run->info, run->input.bytes)
+                           : codec_encoder_bytes(
+                                 output->format, variant->width, variant->height, variant->channels,
+                                 encoder, image_info_metadata_bytes(&run->info, output->metadata));
         if (bytes > need)
             need = bytes; /* outputs are encoded one at a time */
     }
@@ -137,6 +139,10 @@ static size_t working_need(const struct job_run *run)
            image_info_metadata_bytes(&run->info, METADATA_ALL);
 }
 
+/* A recompressed file is at most this many times as large as its input, or nearly always: a JPEG of
+ * noise half as large again as its JPEG XL. */
+#define RECOMPRESSED_TIMES 2
+
 /* Results wait for Redis or a server: values, and outputs to keys and URLs. */
 static size_t results_need(const struct job_run *run)
 {
@@ -149,9 +155,11 @@ static size_t results_need(const struct job_run *run)
             admission_lends_output(run, i))
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
-        keys += codec_encoded_bytes(output->format, variant->width, variant->height,
-                                    variant->channels, &wanted->encoder,
-                                    image_info_metadata_bytes(&run->info, output->metadata));
+        keys += wanted->encoder.recompress
+                    ? RECOMPRESSED_TIMES * run->input.bytes
+                    : codec_encoded_bytes(output->format, variant->width, variant->height,
+                                          variant->channels, &wanted->encoder,
+                                          image_info_metadata_bytes(&run->info, output->metadata));
     }
     return run->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
 }

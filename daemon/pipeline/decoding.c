@@ -95,7 +95,8 @@ enum stage_result decoding_run(struct job_run *run, struct worker_tools *tools)
         return RESULT_NEXT;
     plan_put_constants(&run->plan, run->reserved.memory.input);
     job_overlays_release(run);
-    if (!put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE)
+    if (!put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE ||
+        !job_outputs_need_pixels(run))
         return RESULT_NEXT;
     struct image image = plan_input(&run->plan, run->reserved.memory.input);
     if (codec_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
@@ -108,6 +109,6 @@ void decoding_leave(struct job_run *run)
 {
     admission_keep_encoder(run);
     dispatch_decoded(&run->pipeline->dispatch, &run->charge);
-    if (run->input.decoder == CODEC_ON_HOST)
+    if (run->input.decoder == CODEC_ON_HOST && !job_outputs_recompress(run))
         job_input_release(run); /* a device may decline the file */
 }

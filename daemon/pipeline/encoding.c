@@ -69,6 +69,18 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
     return STATUS_OK;
 }
 
+static enum status recompress(struct job_run *run, size_t index, struct codec_sink *sink,
+                              struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    const struct encode_request request = {.format = output->format,
+                                           .encoder = run->job.outputs[index].encoder,
+                                           .deadline_ns = run->timing.deadline_ns,
+                                           .caller = run->bounds.codec.caller};
+    return codec_recompress(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
+                            &request, sink, &output->error);
+}
+
 /* Bytes of a tensor between two looks at the deadline: a slow disk takes a second. */
 #define TENSOR_PIECE_BYTES (64 * MIB)
 
@@ -105,6 +117,8 @@ static enum status write_encoded(struct job_run *run, size_t index, struct codec
     uint8_t *results = run->reserved.memory.output;
     if (output->format->tensor)
         return write_tensor(run, index, sink);
+    if (run->job.outputs[index].encoder.recompress)
+        return recompress(run, index, sink, tools);
     if (output->encoder == CODEC_ON_HOST) {
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         atomic_store(&run->timing.blind_ns,
@@ -368,8 +382,9 @@ static int encode_output(struct job_run *run, size_t index, struct worker_tools 
     if (output->error.status != STATUS_OK || !output->format)
         return 0;
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    output->width = variant->width;
-    output->height = variant->height;
+    bool is_as_stored = run->job.outputs[index].encoder.recompress;
+    output->width = is_as_stored ? run->info.width : variant->width;
+    output->height = is_as_stored ? run->info.height : variant->height;
     if (run->job.outputs[index].place.path)
         return encode_to_path(run, index, tools);
     if (admission_lends_output(run, index))
@@ -386,6 +401,12 @@ void encoding_judge_disk(struct job_run *run, bool is_full, struct worker_tools 
     worker_close_later(tools, -1); /* the disk may lack just this room */
     run->lacks_room = disk_try(&run->pipeline->disk, is_full, tools->sink, &run->disk_error) ==
                       DISK_LACKS_ROOM;
+}
+
+void encoding_leave(struct job_run *run)
+{
+    if (job_outputs_recompress(run))
+        job_input_release(run);
 }
 
 enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools)

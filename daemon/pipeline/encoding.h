@@ -7,6 +7,8 @@
 
 #include "daemon/pipeline/job_run.h"
 
+/* On the loop, after the stage: frees the input's file if it was recompressed. */
+void encoding_leave(struct job_run *run);
 enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools);
 /* After outputs that could not be written, perhaps because of the disk: finds out whether the disk
  * works. If it does, the job itself has failed. Sets run->disk_error and run->lacks_room. */

@@ -52,6 +52,27 @@ void job_outputs_end_cancelled(struct job_run *run)
               stage_name(run->stage));
 }
 
+/* ---- recompression -------------------------------------------------------------------------- */
+
+static bool has_output(const struct job_run *run, int recompress)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].error.status == STATUS_OK &&
+            run->job.outputs[i].encoder.recompress == recompress)
+            return true;
+    return false;
+}
+
+bool job_outputs_recompress(const struct job_run *run)
+{
+    return has_output(run, 1);
+}
+
+bool job_outputs_need_pixels(const struct job_run *run)
+{
+    return has_output(run, 0);
+}
+
 /* ---- encoding ------------------------------------------------------------------------------- */
 
 /* The input's density, if the output has the input's size in pixels, or by request. */

@@ -14,5 +14,9 @@ void job_outputs_judge(struct job_run *run);
 /* Sets the error STATUS_CANCELLED after the stage in which the job was cancelled. Keeps an error
  * that is not retryable, and the success of a job whose outputs are all complete. */
 void job_outputs_end_cancelled(struct job_run *run);
+/* Whether an output without an error is made of the input's file (recompress), and whether one is
+ * made of its pixels. */
+bool job_outputs_recompress(const struct job_run *run);
+bool job_outputs_need_pixels(const struct job_run *run);
 /* The request to encode an output; changes the metadata in run->info to fit it. */
 struct encode_request job_outputs_encode_request(struct job_run *run, size_t index);

@@ -55,6 +55,44 @@ static enum status check_max_bytes(const struct job_run *run, size_t index, stru
                      encoder->max_bytes);
 }
 
+/* A recompressed file keeps all of the input. */
+static enum status check_recompress(const struct job_run *run, size_t index, struct error *error)
+{
+    const struct job_output *output = &run->job.outputs[index];
+    unsigned useless = output->given & ~(TAKES(recompress) | TAKES(effort));
+    char text[40];
+    const char *name = output_name(run, index, text);
+    if (!output->encoder.recompress)
+        return STATUS_OK;
+    if (useless)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.recompress is true, which changes no pixel; omit %s", name,
+                         encoder_parameters[__builtin_ctz(useless)].name);
+    if (output->metadata != METADATA_ICC)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.recompress is true, which keeps all metadata; omit metadata", name);
+    return STATUS_OK;
+}
+
+/* With the input's format. */
+static enum status check_pair(const struct job_run *run, size_t index, const struct format *from,
+                              const struct format *to, struct error *error)
+{
+    char text[40];
+    const char *refusal = codec_refusal(&formats[FORMAT_jxl], true);
+    if (!run->job.outputs[index].encoder.recompress)
+        return STATUS_OK;
+    if (!codec_recompresses(from, to))
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.recompress makes a JPEG XL of a JPEG, or a JPEG of a JPEG XL; the "
+                         "input is %s, the output %s",
+                         output_name(run, index, text), from->noun, to->noun);
+    if (refusal)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s.recompress needs JPEG XL, but %s",
+                         output_name(run, index, text), refusal);
+    return STATUS_OK;
+}
+
 /* Fails if the numbers of a tensor cannot be normalized, or the input's metadata cannot be kept. */
 static enum status check_tensor(const struct job_run *run, size_t index,
                                 const struct format *format, struct error *error)
@@ -91,7 +129,8 @@ static enum status check_encoder(const struct job_run *run, size_t index,
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s is to be %s, but %s",
                          output_name(run, index, text), format->noun, refusal);
     if (wrong == 0)
-        return check_max_bytes(run, index, error) != STATUS_OK
+        return check_max_bytes(run, index, error) != STATUS_OK ||
+                       check_recompress(run, index, error) != STATUS_OK
                    ? error->status
                    : check_tensor(run, index, format, error);
     int first = __builtin_ctz(wrong);
@@ -209,6 +248,16 @@ static void check_input(struct job_run *run)
     url_clear(&url);
 }
 
+static enum status check_no_ops(const struct job_run *run, size_t index, struct error *error)
+{
+    char text[40];
+    if (!run->job.outputs[index].encoder.recompress || !run->outputs[index].ops)
+        return STATUS_OK;
+    return error_set(error, STATUS_BAD_JOB,
+                     "%s.recompress is true, which changes no pixel; omit its operations",
+                     output_name(run, index, text));
+}
+
 static void check_output(struct job_run *run, size_t index)
 {
     const struct job_output *output = &run->job.outputs[index];
@@ -219,6 +268,7 @@ static void check_output(struct job_run *run, size_t index)
         check_is_not_input(run, index, error) != STATUS_OK ||
         check_url(run, index, error) != STATUS_OK ||
         op_list_parse(ops, output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
+        check_no_ops(run, index, error) != STATUS_OK ||
         job_overlays_check(run, index, run->bounds.ns, error) != STATUS_OK ||
         job_place_is_given(&output->place) || op_list_gives_values(*ops))
         return;
@@ -316,19 +366,22 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         struct job_run_output *output = &run->outputs[i];
         output->format = output_format(&run->job.outputs[i], &run->info);
         if (output->error.status != STATUS_OK ||
-            (output->format && check_encoder(run, i, output->format, &output->error) != STATUS_OK))
+            (output->format &&
+             (check_encoder(run, i, output->format, &output->error) != STATUS_OK ||
+              check_pair(run, i, run->info.format, output->format, &output->error) != STATUS_OK)))
             continue;
         if (output->format)
             set_defaults(&run->job.outputs[i], output->format);
         const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
         bool rgb = output->format && encoder->channels == TENSOR_RGB;
+        bool pixels = output->format && !encoder->recompress;
         output->variant = count;
         targets[count++] = (struct plan_target){
             .ops = output->ops,
-            .opaque = output->format && (!output->format->alpha || rgb),
-            .gray = output->format &&
+            .opaque = pixels && (!output->format->alpha || rgb),
+            .gray = pixels &&
                     (encoder->subsampling == SUBSAMPLING_GRAY || encoder->channels == TENSOR_GRAY),
-            .no_picture = !output->format,
+            .no_picture = !pixels,
             .tensor = {.wanted = output->format && output->format->tensor,
                        .type = (enum tensor_type)encoder->type,
                        .layout = (enum tensor_layout)encoder->layout,

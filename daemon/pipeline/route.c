@@ -3,6 +3,7 @@
 #include "conf/clock.h"
 #include "daemon/device_codecs.h"
 #include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 
@@ -99,7 +100,7 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
     choose_host(run);
     if (!tools) /* --explain: there is no pipeline */
         return (struct plan_file){0};
-    if (run->input.declined)
+    if (run->input.declined || job_outputs_recompress(run))
         return route_to_host(run);
     struct engine_codecs codecs = engine_codecs(run->pipeline->parts.engine);
     struct plan_file file = codecs.decodes[device_codec_of(run->info.format)]

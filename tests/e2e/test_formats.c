@@ -163,6 +163,64 @@ TEST(test_jxl)
           "output.lossless is true, but max_bytes is 9999");
 }
 
+/* Recompresses IN.jpg to IN.jxl and back, beside an output of its pixels. */
+static void recompress(const char *in, struct picture_file jpeg)
+{
+    world_put(w, text_of("%s.jpg", in), jpeg.bytes, jpeg.length);
+    cJSON *result = check_answer(w,
+                                 "{'input':'%s.jpg','outputs':[{'output':{'path':'%s.jxl',"
+                                 "'recompress':true}},{'output':'%s.png','ops':['invert']}]}",
+                                 in, in, in);
+    assert_int_equal(json_number(result, "outputs.0.width"), json_number(result, "input.width"));
+    assert_int_equal(json_number(result, "outputs.0.height"), json_number(result, "input.height"));
+    check_done(result);
+    struct picture_file jxl = out_file(text_of("%s.jxl", in));
+    assert_memory_equal(jxl.bytes, "\0\0\0\fJXL \r\n\x87\n", 12);
+    world_put_picture(w, text_of("%s.jxl", in), jxl);
+    check_done(check_answer(w,
+                            "{'input':'%s.jxl','output':{'path':'%s-back.jpg',"
+                            "'recompress':true}}",
+                            in, in));
+    struct picture_file back = out_file(text_of("%s-back.jpg", in));
+    assert_int_equal(back.length, jpeg.length);
+    assert_memory_equal(back.bytes, jpeg.bytes, jpeg.length);
+    picture_free(&back);
+    picture_free(&jpeg);
+}
+
+TEST(test_recompress)
+{
+    struct picture_file tail = make_jpeg(.width = 61, .height = 47, .orientation = 6);
+    picture_insert(&tail, tail.length, "trailing bytes", 14);
+    recompress("tail", tail);
+    recompress("large", make_jpeg(.width = 1600, .height = 1200, .progressive = true));
+    recompress("odd", make_jpeg(.width = 1, .height = 333, .colour = PICTURE_GRAY));
+    put_jpeg("cmyk.jpg", .width = 61, .height = 47, .colour = PICTURE_CMYK);
+    fails("{'input':'cmyk.jpg','output':{'path':'x.jxl','recompress':true}}", "encode_failed",
+          "libjxl cannot recompress this JPEG");
+}
+
+TEST(test_recompress_refused)
+{
+    check_done(check_answer(w, "{'input':'gray.png','output':'pixels.jxl'}"));
+    world_put_picture(w, "pixels.jxl", out_file("pixels.jxl"));
+    fails("{'input':'pixels.jxl','output':{'path':'x.jpg','recompress':true}}", "encode_failed",
+          "the JPEG XL was not made from a JPEG by recompress");
+    fails("{'input':'gray.png','output':{'path':'x.jxl','recompress':true}}", "bad_job",
+          "output.recompress makes a JPEG XL of a JPEG, or a JPEG of a JPEG XL; the input is a "
+          "PNG, the output a JPEG XL");
+    fails("{'input':'p.jpg','output':{'path':'x.jpg','recompress':true}}", "bad_job",
+          "the input is a JPEG, the output a JPEG");
+    fails("{'input':'p.jpg','output':{'path':'x.jxl','recompress':true},'ops':['invert']}",
+          "bad_job", "output.recompress is true, which changes no pixel; omit its operations");
+    fails("{'input':'p.jpg','output':{'path':'x.jxl','recompress':true,'quality':80}}", "bad_job",
+          "output.recompress is true, which changes no pixel; omit quality");
+    fails("{'input':'p.jpg','output':{'path':'x.jxl','recompress':true,'metadata':['exif']}}",
+          "bad_job", "output.recompress is true, which keeps all metadata; omit metadata");
+    fails("{'input':'gray.png','output':{'path':'x.png','recompress':true}}", "bad_job",
+          "output.recompress is a key of jpeg and jxl");
+}
+
 #endif
 
 #if defined GPUIMGD_AVIF && defined GPUIMGD_WEBP

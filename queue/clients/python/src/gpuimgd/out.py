@@ -32,6 +32,7 @@ def jpeg(
     subsampling: Optional[Literal["420", "422", "444", "gray"]] = None,
     optimize: Optional[bool] = None,
     max_bytes: Optional[int] = None,
+    recompress: Optional[bool] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
@@ -53,6 +54,12 @@ def jpeg(
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
         most nine times. The result names the quality. The output fails if even quality 1 makes a
         larger file.
+    recompress: True or False; default: False. true makes a JPEG XL of an input JPEG, on average a
+        fifth smaller, from which the same JPEG can be made again, byte for byte; or that JPEG of
+        such a JPEG XL. No pixel is decoded, all metadata stays, and the orientation is not applied:
+        the output has no operations, no metadata and no parameter but effort. Before the JPEG XL is
+        written, it is turned back and compared with the JPEG. The output fails if the JPEG is
+        damaged, CMYK or has arithmetic codes, or if the JPEG XL was not made like this.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -67,6 +74,7 @@ def jpeg(
         subsampling=subsampling,
         optimize=optimize,
         max_bytes=max_bytes,
+        recompress=recompress,
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
@@ -215,6 +223,7 @@ def jxl(
     max_bytes: Optional[int] = None,
     lossless: Optional[bool] = None,
     effort: Optional[int] = None,
+    recompress: Optional[bool] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
@@ -238,6 +247,12 @@ def jxl(
         takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
         times as long for 5% less. Colours of an AVIF that is not lossless have half the resolution
         (4:2:0).
+    recompress: True or False; default: False. true makes a JPEG XL of an input JPEG, on average a
+        fifth smaller, from which the same JPEG can be made again, byte for byte; or that JPEG of
+        such a JPEG XL. No pixel is decoded, all metadata stays, and the orientation is not applied:
+        the output has no operations, no metadata and no parameter but effort. Before the JPEG XL is
+        written, it is turned back and compared with the JPEG. The output fails if the JPEG is
+        damaged, CMYK or has arithmetic codes, or if the JPEG XL was not made like this.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -251,6 +266,7 @@ def jxl(
         max_bytes=max_bytes,
         lossless=lossless,
         effort=effort,
+        recompress=recompress,
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
@@ -346,6 +362,7 @@ def image(
     max_bytes: Optional[int] = None,
     lossless: Optional[bool] = None,
     effort: Optional[int] = None,
+    recompress: Optional[bool] = None,
     type: Optional[Literal["u8", "f16", "f32"]] = None,
     layout: Optional[Literal["hwc", "chw"]] = None,
     channels: Optional[Literal["image", "gray", "rgb"]] = None,
@@ -388,6 +405,12 @@ def image(
         takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
         times as long for 5% less. Colours of an AVIF that is not lossless have half the resolution
         (4:2:0).
+    recompress: True or False. true makes a JPEG XL of an input JPEG, on average a fifth smaller,
+        from which the same JPEG can be made again, byte for byte; or that JPEG of such a JPEG XL.
+        No pixel is decoded, all metadata stays, and the orientation is not applied: the output has
+        no operations, no metadata and no parameter but effort. Before the JPEG XL is written, it is
+        turned back and compared with the JPEG. The output fails if the JPEG is damaged, CMYK or has
+        arithmetic codes, or if the JPEG XL was not made like this.
     type: u8, f16, f32. The numbers, in little-endian order: unsigned bytes, or IEEE 754 floats of
         16 or 32 bits. Floats are 0 to 255, or what normalize makes of them.
     layout: hwc, chw. The axes in C order: hwc has the shape (height, width, channels), chw
@@ -415,6 +438,7 @@ def image(
         max_bytes=max_bytes,
         lossless=lossless,
         effort=effort,
+        recompress=recompress,
         type=type,
         layout=layout,
         channels=channels,
