@@ -388,7 +388,7 @@ bench-png: packages = png
 bench-png: commands = $(bench) $(folder) $(BENCH)
 ## bench-webp: compare the WebP encoder of a GPU with libwebp: FOLDER=, BENCH="--quality 95"
 bench-webp: commands = $(bench) device $(folder) $(BENCH)
-## bench-formats: compare WebP and AVIF at every effort, and the tools of their libraries, libvips and Pillow: FOLDER=
+## bench-formats: compare WebP, AVIF and JPEG XL at every effort, and the tools of their libraries, libvips and Pillow: FOLDER=
 bench-formats: packages = bench-formats
 bench-formats: programs = all $(bench)
 bench-formats: commands = tests/bench/formats.py --build $(O) --folder "$(FOLDER)" $(BENCH)

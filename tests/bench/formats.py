@@ -4,7 +4,7 @@
     formats.py --build DIR --folder F [--rounds 3] [--photos 6] [--skip-curve]
 
 The set has the first photographs of 2 to 10 megapixels below the folder. The first table has every
-effort of WebP and AVIF; the others have each contestant at the defaults of gpuimgd. Times are CPU
+effort of WebP, AVIF and JPEG XL; the others have each contestant at the defaults of gpuimgd. Times are CPU
 seconds of one thread, the least of the rounds. A program's time includes its start, and reading or
 writing pixels without compression: the row "PNG without compression" shows what that costs.
 """
@@ -22,8 +22,8 @@ from PIL import Image
 from photos import find_photos
 
 MP_MIN, MP_MAX = 2, 10
-QUALITY = {"jpeg": 85, "webp": 80, "avif": 60}
-EFFORT = {"webp": 2}
+QUALITY = {"jpeg": 85, "webp": 80, "avif": 60, "jxl": 90}
+EFFORT = {"webp": 2, "jxl": 4}
 AOM_SPEED = 9 # libaom 3.6 does the same at 10, which is effort 0
 
 
@@ -93,13 +93,14 @@ def head(title):
 
 
 def curves(bench, files, pixels):
-    for name in ("webp", "avif"):
+    for name in ("webp", "avif", "jxl"):
         head(f"{name}, quality {QUALITY[name]}")
         for effort in range(7):
             row(f"`effort` {effort}", bench.own(files, name, effort=effort), pixels)
-    head("webp, lossless")
-    for effort in range(7):
-        row(f"`effort` {effort}", bench.own(files, "webp", effort=effort, lossless=True), pixels)
+    for name, efforts in (("webp", 7), ("jxl", 5)): # 5 and 6 of jxl take seconds per megapixel
+        head(f"{name}, lossless")
+        for effort in range(efforts):
+            row(f"`effort` {effort}", bench.own(files, name, effort=effort, lossless=True), pixels)
 
 
 def contestants(bench, files, pixels):
@@ -126,6 +127,13 @@ def contestants(bench, files, pixels):
     row("vips copy", bench.tool(
         files, "avif", lambda a, b: ["vips", "copy", a, f"{b}[Q={quality},effort={9 - speed}]"],
         lambda a, b: ["vips", "copy", a, b + ".ppm"]), pixels)
+    quality, effort = QUALITY["jxl"], EFFORT["jxl"]
+    head(f"jxl, quality {quality}, effort {effort}")
+    row("gpuimgd", bench.own(files, "jxl"), pixels)
+    row("cjxl, djxl", bench.tool(
+        files, "jxl", lambda a, b: ["cjxl", "--num_threads=0", "-j", "0", "-q", str(quality), "-e",
+                                    str(effort + 1), a, b],
+        lambda a, b: ["djxl", "--num_threads=0", a, b + ".ppm"]), pixels)
     head("for comparison")
     row("gpuimgd, jpeg, quality 85", bench.own(files, "jpeg"), pixels)
     row("gpuimgd, png", bench.own(files, "png"), pixels)
