@@ -187,7 +187,7 @@ OBJECTS  = $(SOURCES:%.c=$(O)/%.o) $(KERNELS:%.cu=$(O)/%.cu.o)
 LIBRARY  = $(filter-out $(O)/daemon/main.o,$(OBJECTS))
 # The process that reads BMPs, and runs the libraries of LIBS_CODEC.
 CODEC    = $(O)/gpuimgd-codec
-CONFINED = $(patsubst %.c,$(O)/%.o,$(wildcard codecs/confined/*.c))
+CONFINED = $(patsubst %.c,$(O)/%.o,$(wildcard codecs/confined/*.c codecs/confined/*/*.c))
 # The command-line client consists of conf/, queue/ and its own folder.
 CTL      = $(patsubst %.c,$(O)/%.o,$(filter conf/% queue/%,$(SOURCES)) \
              $(wildcard queue/ctl/*.c queue/ctl/*/*.c))

@@ -3,7 +3,7 @@
  *
  * The file is that of the AV1 Image File Format 1.1, the same around an image from the cores and
  * one from a GPU: ftyp, meta, and a box mdat with EXIF, XMP and, at its end, the coded image.
- * libavif writes the other AVIFs itself (codecs/confined/avif_encode.c).
+ * libavif writes the other AVIFs itself (codecs/confined/avif/avif_encode.c).
  */
 #pragma once
 

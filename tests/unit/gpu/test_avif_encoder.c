@@ -426,7 +426,7 @@ static double psnr_of(const avifImage *image, const avifImage *source)
     return 10 * log10(255. * 255 * image->width * image->height / sum);
 }
 
-/* As codecs/confined/avif_encode.c encodes at effort 1. */
+/* As codecs/confined/avif/avif_encode.c encodes at effort 1. */
 static avifImage *recode_with_libavif(avifImage *source, int quality, size_t *bytes)
 {
     avifEncoder *encoder = avifEncoderCreate();

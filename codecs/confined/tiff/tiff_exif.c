@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "codecs/confined/tiff_impl.h"
+#include "codecs/confined/tiff/tiff_impl.h"
 
 enum { HEADER_BYTES = 8, ENTRY_BYTES = 12 };
 /* The directories of EXIF data: the main one, that of EXIF or GPS, that of interoperability. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/jxl.h"
-#include "codecs/confined/jxl_boxes.h"
+#include "codecs/confined/jxl/jxl.h"
+#include "codecs/confined/jxl/jxl_boxes.h"
 
 /* ---- the codestream ------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codecs/confined/tiff_impl.h"
+#include "codecs/confined/tiff/tiff_impl.h"
 
 /* The most directories of a chain, which ends there. */
 #define PAGES_MAX 10000

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codecs/confined/avif.h"
+#include "codecs/confined/avif/avif.h"
 #include "codecs/confined/geometry.h"
 #include "conf/format.h"
 

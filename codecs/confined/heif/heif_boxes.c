@@ -1,7 +1,7 @@
 /* heif_boxes.c - reads the boxes of a HEIF file (heif_boxes.h). */
 #ifdef GPUIMGD_HEIF
 
-#include "codecs/confined/heif_boxes.h"
+#include "codecs/confined/heif/heif_boxes.h"
 
 #include <string.h>
 

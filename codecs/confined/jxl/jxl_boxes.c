@@ -1,12 +1,12 @@
 /* jxl_boxes.c - reads the boxes of a JPEG XL (jxl_boxes.h). */
 #ifdef GPUIMGD_JXL
 
-#include "codecs/confined/jxl_boxes.h"
+#include "codecs/confined/jxl/jxl_boxes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/jxl.h"
+#include "codecs/confined/jxl/jxl.h"
 
 static uint64_t read_number(const uint8_t *at, unsigned bytes)
 {

@@ -1,7 +1,7 @@
 /* avif.c - AVIF with libavif (confined.h). */
 #ifdef GPUIMGD_AVIF
 
-#include "codecs/confined/avif.h"
+#include "codecs/confined/avif/avif.h"
 
 static bool can(bool writes)
 {

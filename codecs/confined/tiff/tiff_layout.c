@@ -1,7 +1,7 @@
 /* tiff_layout.c - says how the pixels of a TIFF are stored, and refuses what is not read. */
 #ifdef GPUIMGD_TIFF
 
-#include "codecs/confined/tiff_impl.h"
+#include "codecs/confined/tiff/tiff_impl.h"
 
 #define SAMPLES_MAX 64
 /* Tiles and strips, with which 50 megapixels in tiles of 16 x 16 in four planes fit. */

@@ -1,7 +1,7 @@
 /* jxl.c - JPEG XL with libjxl (confined.h). */
 #ifdef GPUIMGD_JXL
 
-#include "codecs/confined/jxl.h"
+#include "codecs/confined/jxl/jxl.h"
 
 static bool can(bool writes)
 {

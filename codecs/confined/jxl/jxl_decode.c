@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/jxl.h"
+#include "codecs/confined/jxl/jxl.h"
 
 JxlDecoder *jxl_create_decoder(int events, struct codec_reply *reply)
 {

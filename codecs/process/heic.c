@@ -1,5 +1,5 @@
 /* heic.c - the HEIC codec: recognizes files. libheif reads them in the codec process
- * (codecs/confined/heic.c). */
+ * (codecs/confined/heif/). */
 #include "codecs/process/transfer.h"
 
 #define BRANDS_BYTES_MAX 1024

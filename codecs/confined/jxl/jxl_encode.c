@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/jxl.h"
+#include "codecs/confined/jxl/jxl.h"
 
 /* The largest distance of libjxl 0.7. Later versions allow 25, but should write the same files. */
 #define DISTANCE_MAX 15.0f

@@ -1,7 +1,7 @@
 /* tiff.c - reads the header of a TIFF (tiff_impl.h). */
 #ifdef GPUIMGD_TIFF
 
-#include "codecs/confined/tiff_impl.h"
+#include "codecs/confined/tiff/tiff_impl.h"
 
 static void give_tag(TIFF *tiff, uint32_t tag, struct confined_results *results, uint64_t *bytes)
 {

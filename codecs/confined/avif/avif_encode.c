@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codecs/confined/avif.h"
+#include "codecs/confined/avif/avif.h"
 
 /* Stores an orientation of EXIF in the boxes "irot" (quarter turns anticlockwise) and "imir" (a
  * mirror): the opposite of orientation_of in avif_decode.c. */

@@ -18,7 +18,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "codecs/confined/avif.h"
+#include "codecs/confined/avif/avif.h"
 
 /* The first members of dav1d's struct Dav1dData, whose header is not needed for the build. Only a
  * pointer to such a struct is passed on. */

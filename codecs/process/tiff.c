@@ -1,5 +1,4 @@
-/* tiff_codec.c - the TIFF codec: libtiff reads TIFFs in a codec process (codecs/confined/tiff.c).
- */
+/* tiff.c - the TIFF codec: libtiff reads TIFFs in a codec process (codecs/confined/tiff/). */
 #include "codecs/process/transfer.h"
 
 /* BigTIFF has a plus sign instead of the asterisk. */

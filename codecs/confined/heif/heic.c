@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/heif_boxes.h"
+#include "codecs/confined/heif/heif_boxes.h"
 
 /* ---- without threads ------------------------------------------------------------------------ */
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/jxl.h"
+#include "codecs/confined/jxl/jxl.h"
 
 /* A file that grows. */
 struct buffer {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codecs/confined/tiff_impl.h"
+#include "codecs/confined/tiff/tiff_impl.h"
 
 /* ---- messages ------------------------------------------------------------------------------- */
 

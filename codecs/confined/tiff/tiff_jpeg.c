@@ -1,7 +1,7 @@
 /* tiff_jpeg.c - looks into JPEG data of a TIFF, for the memory of a decode (tiff_impl.h). */
 #ifdef GPUIMGD_TIFF
 
-#include "codecs/confined/tiff_impl.h"
+#include "codecs/confined/tiff/tiff_impl.h"
 
 enum { SOF0 = 0xC0, SOF2 = 0xC2, SOI = 0xD8, SOS = 0xDA };
 
