@@ -100,8 +100,8 @@ struct encode_request {
     const uint8_t *xmp;
     size_t xmp_bytes;
     struct image_density density; /* written to JPEG and PNG, which have a place for it */
-    int orientation; /* of pixels that are not upright: 2 to 8. 0 or 1: they are. AVIF and JPEG XL use
-                        it; other formats have the orientation in EXIF */
+    int orientation; /* of pixels that are not upright: 2 to 8. 0 or 1: they are. AVIF and JPEG XL
+                        use it; other formats have the orientation in EXIF */
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
     const struct codec_caller *caller; /* optional */
     unsigned restart_interval; /* for the self-test: MCUs (blocks of all components) between two
