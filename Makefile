@@ -104,7 +104,7 @@ $(eval $(call optional,HTTP,HTTP,libmicrohttpd,libmicrohttpd,metrics_listen will
 $(eval $(call optional,CURL,CURL,libcurl >= 7.88,libcurl of 7.88 or later,url_prefixes will be refused))
 $(eval $(call optional,LCMS,LCMS,lcms2,lcms2,to_srgb will refuse profiles with tables))
 $(eval $(call optional,WEBP,WebP,libwebp,libwebp,jobs with WebP files will fail))
-$(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF files will fail,_CODEC))
+$(eval $(call optional,AVIF,AVIF,libavif,libavif,jobs with AVIF inputs will fail,_CODEC))
 $(eval $(call optional,JXL,JPEG XL,libjxl >= 0.7,libjxl of 0.7 or later,jobs with JPEG XL files will fail,_CODEC))
 $(eval $(call optional,HEIF,HEIC,libheif >= 1.12,libheif of 1.12 or later,jobs with HEIC files will fail,_CODEC))
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))

@@ -24,15 +24,24 @@ static bool avif_sniff(const uint8_t *bytes, size_t length)
     return is_brand(bytes + major_at);
 }
 
-#ifdef GPUIMGD_AVIF
-
-static const char *avif_refusal(bool writes)
+const char *libavif_refusal(bool writes)
 {
+#ifdef GPUIMGD_AVIF
     return codec_process_refusal(FORMAT_avif, writes,
                                  writes ? "this libavif has no AV1 encoder; install one built "
                                           "with libaom"
                                         : "this libavif has no AV1 decoder; install one built "
                                           "with dav1d");
+#else
+    (void)writes;
+    return "this gpuimgd was built without libavif (AVIF=no)";
+#endif
+}
+
+/* The own encoder is in every gpuimgd. */
+static const char *avif_refusal(bool writes)
+{
+    return writes ? NULL : libavif_refusal(false);
 }
 
 const struct codec codec_avif = {
@@ -45,15 +54,3 @@ const struct codec codec_avif = {
     .encoder_bytes = avif_encoder_bytes,
     .metadata_copies = AVIF_METADATA_COPIES,
 };
-
-#else
-
-static const char *avif_refusal(bool writes)
-{
-    (void)writes;
-    return "this gpuimgd was built without libavif (AVIF=no)";
-}
-
-const struct codec codec_avif = {.sniff = avif_sniff, .refusal = avif_refusal};
-
-#endif

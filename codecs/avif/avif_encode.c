@@ -2,8 +2,6 @@
  * avif_encode.c - writes AVIFs: chooses between gpuimgd's own encoder (gpu/avif/), which runs here,
  * and libaom, which runs in the codec process (libaom_encode.c).
  */
-#ifdef GPUIMGD_AVIF
-
 #include <assert.h>
 #include <stdlib.h>
 
@@ -158,5 +156,3 @@ enum status avif_encode(void *state, const struct image *src, const struct encod
     return own ? own_encode(src, request, sink, error)
                : libaom_encode(state, src, request, sink, error);
 }
-
-#endif

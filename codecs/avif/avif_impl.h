@@ -12,6 +12,9 @@
  * file while that grows. */
 #define AVIF_METADATA_COPIES 6
 
+/* Returns NULL if libavif reads AVIFs (writes: writes them), else the reason, as codec_refusal. */
+const char *libavif_refusal(bool writes);
+
 codec_encode_fn avif_encode;
 size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);

@@ -1,7 +1,6 @@
 /* libaom_encode.c - writes AVIFs with libavif and libaom in the codec process. */
-#ifdef GPUIMGD_AVIF
-
 #include "codecs/avif/avif_impl.h"
+#include "codecs/avif/header.h"
 
 /* Measured with libaom 3.6 for an image of noise with quality 100; other images need a fifth less.
  * libaom adds a border to each frame. */
@@ -19,8 +18,12 @@ enum status libaom_encode(void *state, const struct image *src,
                           const struct encode_request *request, struct codec_sink *sink,
                           struct error *error)
 {
+    const char *refusal = libavif_refusal(true);
+    if (refusal)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "alpha, quality 100 and efforts except %d to %d of AVIFs need "
+                         "libavif, but %s",
+                         AVIF_OWN_EFFORT_MIN, AVIF_OWN_EFFORT_MAX, refusal);
     size_t bytes = libaom_encoder_bytes(src->width, src->height, src->channels, &request->encoder);
     return codec_process_encode(state, src, request, bytes, AVIF_METADATA_COPIES, sink, error);
 }
-
-#endif

@@ -274,8 +274,14 @@ TEST(test_avif_refused)
 
 TEST(test_avif_missing)
 {
-    fails("{'input':'p.jpg','output':'x.avif'}", "unsupported_format",
-          "output is to be an AVIF, but this gpuimgd was built without libavif (AVIF=no)");
+    check_done(check_answer(w, "{'input':'p.jpg','output':'x.avif'}"));
+    struct picture_file file = out_file("x.avif");
+    assert_memory_equal(file.bytes + 4, "ftypavif", 8);
+    picture_free(&file);
+    fails("{'input':'p.jpg','output':{'path':'x.avif','quality':100}}", "unsupported_format",
+          "alpha, quality 100 and efforts except 1 to 3 of AVIFs need libavif, but this gpuimgd "
+          "was built without libavif (AVIF=no)");
+    fails("{'input':'alpha.png','output':'x.avif'}", "unsupported_format", "need libavif");
     fails("{'input':'broken.avif','output':'x.png'}", "unsupported_format",
           "the input is an AVIF, but this gpuimgd was built without libavif (AVIF=no)");
 }

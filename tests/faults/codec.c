@@ -240,8 +240,8 @@ const struct fault_case codec_faults[] = {
     CASE("a daemon", "kill -9 while its codec process hangs", daemon_is_killed,
          "1 process; 0 left; victim0: done, attempt 2", .with = {"decode-hang"}),
     CASE("the codec process", "there is none", is_missing,
-         "victim0: failed unsupported_format, attempt 1; output is to be an AVIF, but the codec "
-         "process /nowhere/gpuimgd-codec cannot be started: No such file or directory; 3 done "
-         "once; the log says so; exit 0"),
+         "victim0: failed unsupported_format, attempt 1; alpha, quality 100 and efforts except 1 "
+         "to 3 of AVIFs need libavif, but the codec process /nowhere/gpuimgd-codec cannot be "
+         "started: No such file or directory; 3 done once; the log says so; exit 0"),
     {.name = NULL},
 };
