@@ -24,20 +24,6 @@ static bool avif_sniff(const uint8_t *bytes, size_t length)
     return is_brand(bytes + major_at);
 }
 
-const char *libavif_refusal(bool writes)
-{
-#ifdef GPUIMGD_AVIF
-    return codec_process_refusal(FORMAT_avif, writes,
-                                 writes ? "this libavif has no AV1 encoder; install one built "
-                                          "with libaom"
-                                        : "this libavif has no AV1 decoder; install one built "
-                                          "with dav1d");
-#else
-    (void)writes;
-    return "this gpuimgd was built without libavif (AVIF=no)";
-#endif
-}
-
 /* The own encoder is in every gpuimgd. */
 static const char *avif_refusal(bool writes)
 {

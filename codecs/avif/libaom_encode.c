@@ -2,6 +2,20 @@
 #include "codecs/avif/avif_impl.h"
 #include "codecs/avif/header.h"
 
+const char *libavif_refusal(bool writes)
+{
+#ifdef GPUIMGD_AVIF
+    return codec_process_refusal(FORMAT_avif, writes,
+                                 writes ? "this libavif has no AV1 encoder; install one built "
+                                          "with libaom"
+                                        : "this libavif has no AV1 decoder; install one built "
+                                          "with dav1d");
+#else
+    (void)writes;
+    return "this gpuimgd was built without libavif (AVIF=no)";
+#endif
+}
+
 /* Measured with libaom 3.6 for an image of noise with quality 100; other images need a fifth less.
  * libaom adds a border to each frame. */
 size_t libaom_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
