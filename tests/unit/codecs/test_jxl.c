@@ -441,13 +441,8 @@ TEST(test_profile_written)
         assert_null(rig.info.icc);
         request.icc = bad.bytes;
         request.icc_bytes = bad.length;
-        struct rig_sink sink = {.bytes_max = 0};
-        if (channels >= 3) {
-            assert_int_equal(rig_encode_into(&rig, &image, &request, 65536, &sink),
-                             STATUS_ENCODE_FAILED);
-            assert_non_null(strstr(rig.error.text, "libjxl cannot read the profile of 3000 bytes"));
-        }
-        picture_free(&sink.file);
+        rig_reads_once(rig_encode(&rig, &image, &request), STATUS_OK, NULL);
+        assert_null(rig.info.icc); /* libjxl cannot read it */
         free(image.pixels);
     }
     picture_free(&bad);
