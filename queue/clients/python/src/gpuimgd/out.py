@@ -146,10 +146,10 @@ def webp(
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
         encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
         libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
-        the effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
-        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
-        times as long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with
-        alpha, up to 96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
+        three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
+        long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with alpha, up to
+        96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -193,10 +193,10 @@ def avif(
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
         encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
         libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
-        the effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
-        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
-        times as long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with
-        alpha, up to 96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
+        three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
+        long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with alpha, up to
+        96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -243,10 +243,10 @@ def jxl(
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
         encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
         libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
-        the effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
-        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
-        times as long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with
-        alpha, up to 96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
+        three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
+        long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with alpha, up to
+        96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
     recompress: True or False; default: False. true makes a JPEG XL of an input JPEG, on average a
         fifth smaller, from which the same JPEG can be made again, byte for byte; or that JPEG of
         such a JPEG XL. No pixel is decoded, all metadata stays, and the orientation is not applied:
@@ -401,10 +401,10 @@ def image(
         the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder,
         for images without alpha or with an opaque one, and for a quality of at most 99. libaom
         encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is the
-        effort of cjxl less 1: 4 needs a third of the bytes less than 2 at the same quality and
-        takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six
-        times as long for 5% less. It needs 70 bytes of memory per pixel; without loss, or with
-        alpha, up to 96. Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes three
+        times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as long
+        for 5% less. It needs 70 bytes of memory per pixel; without loss, or with alpha, up to 96.
+        Colours of an AVIF that is not lossless have half the resolution (4:2:0).
     recompress: True or False. true makes a JPEG XL of an input JPEG, on average a fifth smaller,
         from which the same JPEG can be made again, byte for byte; or that JPEG of such a JPEG XL.
         No pixel is decoded, all metadata stays, and the orientation is not applied: the output has
