@@ -25,7 +25,7 @@ size_t codec_animation_bytes(const struct codec_animation *animation)
     const struct image_info *info = &animation->info;
     size_t canvas = (size_t)info->width * info->height * 4;
     /* In a GIF, two canvases. In a WebP, a lossless frame with its tables, and a copy over it. */
-    return info->codec_bytes + 3 * canvas + 16 * MIB;
+    return CODEC_LIBRARIES_BYTES + info->codec_bytes + 3 * canvas + 16 * MIB;
 }
 
 enum status codec_animation_next(struct codec_animation *animation, const struct image *canvas,

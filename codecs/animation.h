@@ -32,7 +32,7 @@ enum status codec_animation_open(struct codec_animation *animation, const uint8_
                                  struct error *error) MUST_CHECK;
 /* Whether the file has frames that codec_animation_next gives. */
 bool codec_animation_is_one(const struct codec_animation *animation);
-/* Memory that the codec needs for frames besides the file and the canvas, in bytes. */
+/* Memory that the codec and its process need for frames besides the file and the canvas. */
 size_t codec_animation_bytes(const struct codec_animation *animation);
 /* Draws the next frame. canvas: RGBA with the sides of info; at first all 0, and for each frame
  * with the pixels of the one before. Errors: those of codec_decode. */

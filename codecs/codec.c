@@ -247,12 +247,13 @@ bool codec_recompresses(const struct format *from, const struct format *to)
     return (from == jpeg && to == jxl) || (from == jxl && to == jpeg);
 }
 
-/* Measured with libjxl 0.7: up to 39 bytes per pixel for a progressive JPEG, and for a JPEG of
- * noise 28 and six times the file, which is in the region and in buffers that grow. */
+/* Measured with libjxl 0.7 as the growth of the address space: 56 bytes per pixel with sides that
+ * are multiples of 64, and some copies of the file, in the region and in buffers that grow. */
 static size_t recompress_work_bytes(const struct image_info *info, size_t length)
 {
-    enum { fixed_bytes = 16 << 20, pixel_bytes = 40, copies = 4 };
-    return fixed_bytes + (size_t)info->width * info->height * pixel_bytes + copies * length;
+    enum { fixed_bytes = 16 << 20, pixel_bytes = 64, copies = 6, unit = 64 };
+    size_t across = (info->width + unit - 1) / unit, down = (info->height + unit - 1) / unit;
+    return fixed_bytes + across * down * unit * unit * pixel_bytes + copies * length;
 }
 
 size_t codec_recompress_bytes(const struct image_info *info, size_t length)

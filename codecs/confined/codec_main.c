@@ -24,6 +24,9 @@ enum { USAGE = 64, UNCONFINED = 70, LACKED_MEMORY = 71 };
 /* malloc maps blocks of at least this size separately, so that free returns them to the system. */
 #define BLOCK_BYTES (8 * MIB)
 
+/* libaom and libjxl have frames of 40 KiB; decoders nest some of them. */
+#define STACK_BYTES (1 * MIB)
+
 /* ---- memory --------------------------------------------------------------------------------- */
 
 /* The reply to a task that needs more memory than the daemon's limit allows. */
@@ -70,6 +73,15 @@ static void prepare_memory(void)
     sigaction(SIGABRT, &action, NULL);
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGILL, &action, NULL);
+}
+
+/* Lets the stack have its largest size from the start. Under a limit of memory it could not grow
+ * when the heap has reached the limit, and the crash would not look like a lack of memory. */
+static void grow_stack(void)
+{
+    volatile char room[STACK_BYTES];
+    room[0] = 0;
+    (void)room[0];
 }
 
 static ssize_t discard(void *cookie, const char *text, size_t bytes)
@@ -199,6 +211,7 @@ int main(int argc, char **argv)
     if (!confine_begin(atoi(argv[1])))
         return UNCONFINED;
     prepare_memory();
+    grow_stack();
     confined_fault("start");
     if (!say_hello())
         return UNCONFINED;

@@ -64,6 +64,8 @@ static enum status encode(struct codec_process *process, const struct codec_task
                  : take_part(process, task, reply.bytes, sink, &used, error)) != STATUS_OK)
             return error->status;
     }
+    if (sink->total + used == 0 || (src && row != src->height))
+        return codec_process_distrust(process, task, error);
     bool put = codec_put_end(sink, &used, format_title(task->format), error);
     return put ? STATUS_OK : error->status;
 }

@@ -386,10 +386,11 @@ enum status webp_decode(void *state, const uint8_t *bytes, size_t length,
 
 /* ---- all frames ---- */
 
-/* Draws a frame over the canvas. A frame that resets it is a key frame of libwebp. */
-static enum status draw_next(struct codec_animation *animation, const struct webp_frame *frame,
-                             const WebPBitstreamFeatures *features, const struct image *canvas,
-                             struct error *error)
+/* Draws a frame over the canvas. A frame that resets it is a key frame of libwebp. info: with the
+ * memory that this frame needs. */
+static enum status draw_next(struct codec_animation *animation, const struct image_info *info,
+                             const struct webp_frame *frame, const WebPBitstreamFeatures *features,
+                             const struct image *canvas, struct error *error)
 {
     struct webp_state *state = &animation->webp;
     struct area area = area_of(features), all = {canvas->width, canvas->height};
@@ -410,8 +411,8 @@ static enum status draw_next(struct codec_animation *animation, const struct web
                             area.width,  area.height, frame->clears, is_key || fills(area, all)};
     uint64_t deadline_ns = animation->limits.deadline_ns;
     return !is_key && features->has_alpha && !frame->overwrites
-               ? blend_frame(&frame->image, &animation->info, &place, &cleared, deadline_ns, error)
-               : decode_image(&frame->image, &animation->info, &place, deadline_ns, error);
+               ? blend_frame(&frame->image, info, &place, &cleared, deadline_ns, error)
+               : decode_image(&frame->image, info, &place, deadline_ns, error);
 }
 
 enum status webp_next_frame(void *unused, struct codec_animation *animation,
@@ -440,7 +441,9 @@ enum status webp_next_frame(void *unused, struct codec_animation *animation,
                          "frame %u of the WebP needs %zu bytes of memory; at most %zu are allowed",
                          animation->next, needed, codec_animation_bytes(animation));
     animation->delay_ms = frame.delay_ms;
-    return draw_next(animation, &frame, &features, canvas, error);
+    struct image_info info = animation->info;
+    info.codec_bytes = needed;
+    return draw_next(animation, &info, &frame, &features, canvas, error);
 }
 
 #endif

@@ -50,7 +50,7 @@ bool admission_is_stuck(struct admission *admission)
 {
     pthread_mutex_lock(&admission->lock);
     bool is_stuck = admission->line > 0 && admission->holders == 0 &&
-                    (admission->lane_bytes > 0 || admission->parked > 0);
+                    (admission->lane_bytes > admission->long_bytes || admission->parked > 0);
     pthread_mutex_unlock(&admission->lock);
     return is_stuck;
 }
@@ -394,6 +394,27 @@ void admission_end_loan(struct admission *admission, size_t bytes)
 {
     pthread_mutex_lock(&admission->lock);
     admission->lane_bytes -= bytes;
+    pthread_mutex_unlock(&admission->lock);
+}
+
+bool admission_lend_long(struct admission *admission, size_t bytes, bool *exhausted)
+{
+    size_t most = admission->lane_bytes_max / 2;
+    pthread_mutex_lock(&admission->lock);
+    bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes &&
+                admission->long_bytes + bytes <= most;
+    admission->lane_bytes += fits ? bytes : 0;
+    admission->long_bytes += fits ? bytes : 0;
+    pthread_mutex_unlock(&admission->lock);
+    *exhausted = bytes > most;
+    return fits;
+}
+
+void admission_end_long(struct admission *admission, size_t bytes)
+{
+    pthread_mutex_lock(&admission->lock);
+    admission->lane_bytes -= bytes;
+    admission->long_bytes -= bytes;
     pthread_mutex_unlock(&admission->lock);
 }
 

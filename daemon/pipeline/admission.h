@@ -40,6 +40,7 @@ struct admission {
     struct engine *engine;
     pthread_mutex_t lock;                /* guards the members below */
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
+    size_t long_bytes;                   /* of them, loans for the codecs of animations */
     size_t line;                         /* length of the line */
     size_t holders; /* jobs that hold memory, without zombies and parked images */
     size_t parked;
@@ -97,6 +98,11 @@ bool admission_extend(struct job_run *run, size_t bytes);
  * loan. */
 bool admission_lend(struct admission *admission, size_t bytes, bool *exhausted);
 void admission_end_loan(struct admission *admission, size_t bytes);
+/* The same for the codec of an animation, which has it until its last frame. All of these loans
+ * together are at most half of the lane, so that the frames find room in the rest. *exhausted:
+ * `bytes` exceeds this half. */
+bool admission_lend_long(struct admission *admission, size_t bytes, bool *exhausted);
+void admission_end_long(struct admission *admission, size_t bytes);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job
  * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);

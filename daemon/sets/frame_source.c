@@ -36,8 +36,7 @@ static bool take_canvas(struct frame_source *source, frame_room_fn *room, void *
 {
     struct pool_block whole = {0};
     size_t pixels = pixels_of(source), at = buffer_align(source->file_bytes + 1);
-    size_t bytes = at + pixels * 7 + codec_animation_bytes(&source->animation);
-    if (!room(context, bytes, &whole, error))
+    if (!room(context, at + pixels * 7, codec_animation_bytes(&source->animation), &whole, error))
         return false;
     memcpy(whole.memory, source->block.memory, source->file_bytes);
     memset((uint8_t *)whole.memory + at, 0, pixels * 4);
@@ -69,7 +68,7 @@ bool frame_source_open(struct frame_source *source, int fd, size_t file_bytes,
         source->animation.context != NULL; /* by a call that found no room for a canvas */
     source->file_bytes = file_bytes;
     if (!is_read)
-        is_read = room(context, file_bytes + 1, &source->block, error) &&
+        is_read = room(context, file_bytes + 1, 0, &source->block, error) &&
                   read_file(fd, source->block.memory, file_bytes, error) == STATUS_OK &&
                   open_animation(source, limits, error);
     source->is_open = is_read && (!codec_animation_is_one(&source->animation) ||

@@ -18,8 +18,9 @@ struct frame_source {
     size_t file_bytes;
 };
 
-/* Takes a block of the pool. false: there is no room now, or *error is set. */
-typedef bool frame_room_fn(void *context, size_t bytes, struct pool_block *block,
+/* Takes a block of the pool, and reserves heap of the codec until the source is closed. false:
+ * there is no room now, or *error is set. */
+typedef bool frame_room_fn(void *context, size_t bytes, size_t heap_bytes, struct pool_block *block,
                            struct error *error);
 /* Reads the file, whose descriptor is borrowed. false: as frame_room_fn; the next call goes on.
  * Call frame_source_close in any case. Errors: also those of codec_animation_open, and bad_job for

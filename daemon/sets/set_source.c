@@ -214,14 +214,41 @@ static bool take_block(struct set_source *source, size_t bytes, struct pool_bloc
     return false;
 }
 
+/* Reserves the memory of the codec, unless it has it. */
+static bool take_loan(struct set_source *source, size_t bytes, struct error *error)
+{
+    bool exhausted = false;
+    if (source->lent > 0 || bytes == 0)
+        return true;
+    if (source->lend(source->admission, bytes, &exhausted)) {
+        source->lent = bytes;
+        return true;
+    }
+    if (exhausted)
+        error_set(error, STATUS_OVER_BUDGET,
+                  "decoding the animation needs %zu bytes; the limit is three sixteenths of "
+                  "host_bytes",
+                  bytes);
+    return false;
+}
+
+static void close_frames(struct set_source *source)
+{
+    frame_source_close(&source->frames);
+    if (source->lent > 0)
+        source->end_loan(source->admission, source->lent);
+    source->lent = 0;
+}
+
 /* The file and the canvas stay in memory for the whole job. All jobs that may be active together
  * leave half of the pool to their frames, so that these never wait for each other. */
-static bool take_canvas(void *context, size_t bytes, struct pool_block *block, struct error *error)
+static bool take_canvas(void *context, size_t bytes, size_t heap_bytes, struct pool_block *block,
+                        struct error *error)
 {
     struct set_source *source = context;
     size_t most = pool_usage(source->pool).budget / 2 / source->sharers;
     if (bytes <= most)
-        return take_block(source, bytes, block, error);
+        return take_loan(source, heap_bytes, error) && take_block(source, bytes, block, error);
     error_set(error, STATUS_OVER_BUDGET,
               "the animation needs %zu bytes for its canvas; at most %zu, a part of host_bytes",
               bytes, most);
@@ -278,7 +305,7 @@ static enum source_step next_frame(struct set_source *source, struct source_imag
                                    struct error *error)
 {
     if (source->next > 0 && source->next == source->animation.frames) {
-        frame_source_close(&source->frames);
+        close_frames(source);
         return SOURCE_END;
     }
     if (!source->frames.is_open && !open_frames(source, error))
@@ -355,7 +382,7 @@ const char *set_source_format(const struct set_source *source)
 
 void set_source_close(struct set_source *source)
 {
-    frame_source_close(&source->frames);
+    close_frames(source);
     archive_reader_close(source->reader);
     source->reader = NULL;
     if (source->fd >= 0)

@@ -13,6 +13,7 @@
 #include "gpu/engine/pool.h"
 #include "queue/job/job.h"
 
+struct admission;
 struct overlays;
 
 /* What a source gives next. */
@@ -44,6 +45,11 @@ struct set_source {
     const struct files *files; /* borrowed */
     struct pool *pool;         /* of input files; borrowed */
     struct overlays *overlays; /* in this pool; borrowed */
+    /* admission_lend_long and admission_end_long, for the codec of an animation. */
+    bool (*lend)(struct admission *admission, size_t bytes, bool *exhausted);
+    void (*end_loan)(struct admission *admission, size_t bytes);
+    struct admission *admission;
+    size_t lent;               /* bytes of a loan */
     uint64_t taken_bytes;      /* of the pool, by all members so far */
     bool is_idle;              /* no image of the set is in flight: it may take more room */
     bool copies;               /* whether the caller wants members that do not match */

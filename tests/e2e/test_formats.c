@@ -193,12 +193,36 @@ TEST(test_recompress)
     struct picture_file tail = make_jpeg(.width = 61, .height = 47, .orientation = 6);
     picture_insert(&tail, tail.length, "trailing bytes", 14);
     recompress("tail", tail);
-    recompress("large", make_jpeg(.width = 1600, .height = 1200, .progressive = true));
+    recompress("large", make_jpeg(.width = 2300, .height = 1740, .progressive = true));
+    recompress("wide", make_jpeg(.width = 16384, .height = 2));
     recompress("odd", make_jpeg(.width = 1, .height = 333, .colour = PICTURE_GRAY));
     put_jpeg("cmyk.jpg", .width = 61, .height = 47, .colour = PICTURE_CMYK);
     fails("{'input':'cmyk.jpg','output':{'path':'x.jxl','recompress':true}}", "encode_failed",
           "libjxl cannot recompress this JPEG");
 }
+
+/* Memory is reserved for the sides that libjxl pads. */
+TEST(test_thin_jxl)
+{
+    put_jpeg("row.jpg", .width = 16384, .height = 1);
+    put_jpeg("column.jpg", .width = 1, .height = 16384);
+    check_done(check_answer(w, "{'input':'row.jpg','output':'row.jxl'}"));
+    check_done(check_answer(w, "{'input':'column.jpg','output':{'path':'column.jxl','effort':6}}"));
+}
+
+#ifdef GPUIMGD_AVIF
+
+/* libjxl leaves a codec process with a larger heap. libaom then needs more of the stack. */
+TEST(test_a_process_of_two_libraries)
+{
+    put_jpeg("two.jpg", .width = 1600, .height = 1200);
+    for (int i = 0; i < 3; i++)
+        check_done(check_answer(w, "{'input':'two.jpg','output':{'path':'%d.jxl','effort':1}}", i));
+    for (int i = 0; i < 3; i++)
+        check_done(check_answer(w, "{'input':'p.jpg','output':{'path':'%d.avif','effort':4}}", i));
+}
+
+#endif
 
 TEST(test_recompress_refused)
 {

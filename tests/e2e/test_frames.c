@@ -90,7 +90,7 @@ TEST(test_gif)
         check_has(result, "{'status':'done','input.format':'gif','input.frames':3,"
                           "'outputs.0.format':'png','outputs.0.width':40}");
         cJSON_Delete(result);
-        char name[8];
+        char name[12];
         snprintf(name, sizeof name, "%d", i);
         struct picture_file png = picture_load(out_path(name));
         assert_int_equal(png.bytes[25], channels[i] == 4 ? 6 : 2); /* the colour type */
