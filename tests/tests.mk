@@ -213,7 +213,7 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
         test coverage fuzz soak check-fresh check-deb check-container
 build-fuzz: $(CODEC) $(FUZZERS) $(REPLAYS)
 DAEMONS = $(FAULTY) $(FAULTY_CODEC) $(LATER) $(STANDIN_DAEMON)
-build-tests: all $(TESTS) $(REPLAYS) $(BENCHES) $(DAEMONS) $(O)/tests/faults/faults $(STANDIN_TESTS) \
+build-tests: all $(TESTS) $(REPLAYS) $(if $(filter asan tsan,$(VARIANT)),,$(BENCHES)) $(DAEMONS) $(O)/tests/faults/faults $(STANDIN_TESTS) \
              $(DEVICE_TESTS) $(DEVICE_TOOLS)
 run-check: build-tests
 	@tests/run.sh $(O)
