@@ -253,7 +253,7 @@ static uint64_t decode_bytes(const struct plan *plan)
 static void probe(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
     struct reader reader;
-    struct plan plan;
+    struct plan plan = {0};
     if (!open_reader(&reader, call, region, reply))
         return;
     make_plan(&reader, call->page, &plan, reply);
@@ -386,7 +386,7 @@ static void offer_page(const struct codec_call *call, const struct plan *plan, u
 static void decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
     struct reader reader;
-    struct plan plan;
+    struct plan plan = {0};
     if (!open_reader(&reader, call, region, reply))
         return;
     make_plan(&reader, call->page, &plan, reply);

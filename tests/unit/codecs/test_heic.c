@@ -22,6 +22,17 @@
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+#ifdef __SANITIZE_ADDRESS__
+
+/* x265 does not free all of its memory. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libx265";
+}
+
+#endif
+
 /* What x265 encodes: the scene's samples as Y, Cb and Cr. */
 struct coded {
     uint32_t width, height;
