@@ -32,7 +32,7 @@ enum { RED, GREEN, BLUE, ALPHA, CHANNELS };
 struct bmp {
     struct confined_source *source;
     struct codec_reply *reply;
-    uint8_t header[V5_BYTES]; /* the second header; 0 behind its end */
+    uint8_t header[V5_BYTES]; /* the second header, then zeros */
     uint32_t header_bytes;
     uint32_t width, height, bits, compression;
     bool is_top_down, is_os2;
@@ -189,8 +189,8 @@ static bool is_run(uint32_t mask)
     return mask == 0 || ((mask / bit) & (mask / bit + 1)) == 0;
 }
 
-/* Reads the masks, which are in the second header or behind it. *at moves behind them. If all are
- * 0, they are the usual ones. */
+/* Reads the masks, which are in the second header or follow it. Sets *at to the byte after them. If
+ * all masks are 0, the usual ones count. */
 static bool read_masks(struct bmp *bmp, uint64_t *at)
 {
     static const uint32_t of16[] = {0x7C00, 0x3E0, 0x1F, 0}, of32[] = {0xFF0000, 0xFF00, 0xFF, 0};

@@ -63,8 +63,8 @@ struct confined_source {
 struct confined_source confined_open(const struct codec_call *call, const uint8_t *region,
                                      uint64_t read_max);
 /* Reads up to *bytes bytes at an offset, and sets *bytes to their number, which is smaller at the
- * end of the file. They are valid until the end of the task. NULL: the offset is behind the end, or
- * is_over. */
+ * end of the file. They are valid until the end of the task. NULL: the file ends before the offset,
+ * or is_over. */
 const uint8_t *confined_read(struct confined_source *source, uint64_t at, size_t *bytes);
 
 /* ---- results.c: the metadata that a probe found ---- */

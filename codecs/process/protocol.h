@@ -92,7 +92,7 @@ struct codec_reply {
     uint32_t per_metre_x, per_metre_y; /* pixels per metre; 0: unknown, or in EXIF */
     uint64_t decode_bytes; /* memory that the process needs for the decode */
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
-    uint64_t iptc_bytes; /* Photoshop's resources with IPTC, behind XMP */
+    uint64_t iptc_bytes; /* Photoshop's resources with IPTC, after XMP */
     /* See enum codec_reply_kind: */
     uint64_t at, bytes;
     uint32_t rows;

@@ -69,8 +69,8 @@ static void read_info(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t d
     give_metadata(tiff, numbers, directory, call, confined_results_of(call, region), reply);
 }
 
-/* Reserves memory for the values of tags, of which libtiff has two copies while it reads them. Some
- * writers let two tags share a value. But many tags could share one that is large. */
+/* Reserves memory for the values of tags: libtiff has two copies of each while it reads it. Some
+ * writers let two tags share a value, but many tags could share a large one. */
 static bool reserve_tags(const struct tiff_numbers *numbers, uint64_t directory,
                          struct codec_reply *reply)
 {

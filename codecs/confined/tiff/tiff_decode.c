@@ -144,7 +144,7 @@ static bool prepare_ycc(struct reader *reader)
 
 /* ---- bands ---------------------------------------------------------------------------------- */
 
-/* Sets the error: the end of the file, if a tile or strip is behind it, else that of libtiff. */
+/* Sets the error: that the file is truncated, if it ends before a tile or strip, else libtiff's. */
 static bool fail(const struct reader *reader, TIFF *tiff)
 {
     uint64_t size = reader->source->size;

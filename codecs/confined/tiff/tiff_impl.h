@@ -122,8 +122,8 @@ static inline unsigned tiff_used_samples(const struct tiff_layout *layout)
 
 /* ---- tiff_jpeg.c ---- */
 
-/* Whether the first JPEG of the directory may have several scans, of which libjpeg holds all
- * coefficients. */
+/* Whether the first JPEG of the directory may have several scans. libjpeg then holds all
+ * coefficients in memory. */
 bool tiff_has_scans(TIFF *tiff, const struct tiff_numbers *numbers);
 
 /* ---- tiff_decode.c ---- */

@@ -358,7 +358,7 @@ TEST(test_rle_truncated)
         rig_reads_once(bmp_file(&bmp), STATUS_DECODE_FAILED,
                        "the BMP is truncated: its compressed data ends in row");
     }
-    /* A row of runs without end must not move behind the image. */
+    /* Runs that never end a row must not write past the image. */
     uint8_t many[4000];
     for (size_t i = 0; i < sizeof many; i++)
         many[i] = i % 4 == 0 ? 255 : 0;
