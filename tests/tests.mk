@@ -16,8 +16,8 @@ FUZZERS  = $(patsubst %.c,$(O)/%,$(wildcard tests/fuzz/fuzz_*.c))
 FAULTS   = $(patsubst %.c,$(O)/%.o,$(filter-out tests/faults/%hook.c tests/faults/shim_%.c,\
              $(wildcard tests/faults/*.c)))
 SHIMS    = $(patsubst %.c,$(O)/%.so,$(wildcard tests/faults/shim_*.c))
-BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c)) \
-           $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/%_device_main.c,$(wildcard tests/tools/*_main.c)))
+BENCHES  = $(patsubst %.c,$(O)/%,$(wildcard tests/bench/bench_*.c))
+TOOLS    = $(patsubst %_main.c,$(O)/%,$(filter-out tests/tools/%_device_main.c,$(wildcard tests/tools/*_main.c)))
 
 $(O)/tests/%.o $(O)/tests/%.so: private COUNT =
 # cmocka passes each test a state that most do not use.
@@ -213,8 +213,8 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
         test coverage fuzz soak check-fresh check-deb check-container
 build-fuzz: $(CODEC) $(FUZZERS) $(REPLAYS)
 DAEMONS = $(FAULTY) $(FAULTY_CODEC) $(LATER) $(STANDIN_DAEMON)
-build-tests: all $(TESTS) $(REPLAYS) $(if $(filter asan tsan,$(VARIANT)),,$(BENCHES)) $(DAEMONS) $(O)/tests/faults/faults $(STANDIN_TESTS) \
-             $(DEVICE_TESTS) $(DEVICE_TOOLS)
+build-tests: all $(TESTS) $(REPLAYS) $(if $(filter asan tsan,$(VARIANT)),,$(BENCHES)) $(TOOLS) $(DAEMONS) \
+             $(O)/tests/faults/faults $(STANDIN_TESTS) $(DEVICE_TESTS) $(DEVICE_TOOLS)
 run-check: build-tests
 	@tests/run.sh $(O)
 
