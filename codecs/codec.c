@@ -102,7 +102,12 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is %s, but %s", format->noun,
                          refusal);
     info->gain_map = gain_map_is_in(bytes, length);
-    return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
+    enum status status =
+        codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
+    if (status == STATUS_OK && info->frames > FRAMES_MAX)
+        status = error_set(error, STATUS_DECODE_LIMIT, "the %s has more than %d %ss",
+                           format_title(format), FRAMES_MAX, format_part(format));
+    return status;
 }
 
 /* Moves one kind of metadata from the second probe of a file to the info of the first one, unless

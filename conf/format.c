@@ -135,6 +135,11 @@ const char *format_title(const struct format *format)
     return strchr(format->noun, ' ') + 1;
 }
 
+const char *format_part(const struct format *format)
+{
+    return format->part ? format->part : "frame";
+}
+
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter)
 {
     return (int *)((char *)settings + setting_offsets[parameter]);

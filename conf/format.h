@@ -75,7 +75,8 @@ struct format {
     bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
     bool alpha;              /* stores an alpha channel */
     bool lossless;           /* decoding restores the encoded pixels */
-    bool first_only;         /* of an animation, only the first frame can be read */
+    const char *part;        /* one of several images in a file: "page"; NULL: "frame" */
+    bool first_only;         /* of several, only the first or the primary one can be read */
     bool tensor;             /* an array of numbers: codecs/tensor.h */
     unsigned side_max;       /* the most pixels per side; 0: SIDE_CEILING */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
@@ -126,6 +127,8 @@ const struct format *format_of_output(const struct format *input, bool alpha);
  * same, or that of `becomes`, because the name of an output cannot depend on alpha. */
 const char *format_output_suffix(const char *suffix);
 const char *format_title(const struct format *format); /* the noun without its article */
+/* One of several images in a file of the format, for messages: "frame". */
+const char *format_part(const struct format *format);
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
 /* Writes a value as a job gives it, without quotes ("85", "true", "420"), and returns `text`. */
 #define PARAMETER_TEXT_BYTES 16

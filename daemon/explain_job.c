@@ -203,7 +203,9 @@ static void print_input(const struct job_run *run, FILE *out)
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 run->job.orient ? "" : " (ignored)");
-    if (info->frames > 1)
+    if (info->frames > 1 && info->format->first_only)
+        fprintf(out, ", one of %" PRIu32 " %ss", info->frames, format_part(info->format));
+    else if (info->frames > 1)
         fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);
     if (info->gain_map)
         fputs(", with a gain map, which is dropped", out);

@@ -516,21 +516,21 @@ static bool build(struct job_run *run, const struct plan_source *source,
 static bool check_frames(struct job_run *run)
 {
     const struct image_info *info = &run->info;
-    const char *noun = info->format->noun;
+    const char *noun = info->format->noun, *part = format_part(info->format);
     if (run->job.frames == JOB_FRAMES_REFUSE && info->frames > 1)
         error_set(&run->error, STATUS_BAD_JOB,
-                  "the input is %s with %" PRIu32 " frames, and the job's frames is \"refuse\"",
-                  noun, info->frames);
+                  "the input is %s with %" PRIu32 " %ss, and the job's frames is \"refuse\"", noun,
+                  info->frames, part);
     else if (run->job.page > 0 && info->format->first_only && info->frames > 1)
         error_set(&run->error, STATUS_BAD_JOB,
-                  "page is %" PRIu32 ", but of %s with %" PRIu32 " frames only the first is read; "
-                  "page must be 0",
-                  run->job.page, noun, info->frames);
+                  "page is %" PRIu32 ", but of %s with %" PRIu32 " %ss only one is read; page must "
+                  "be 0",
+                  run->job.page, noun, info->frames, part);
     else if (run->job.page >= info->frames)
         error_set(&run->error, STATUS_BAD_JOB,
-                  "page is %" PRIu32 ", but the input is %s with %" PRIu32 " frame%s; page must be "
+                  "page is %" PRIu32 ", but the input is %s with %" PRIu32 " %s%s; page must be "
                   "%s%" PRIu32,
-                  run->job.page, noun, info->frames, info->frames == 1 ? "" : "s",
+                  run->job.page, noun, info->frames, part, info->frames == 1 ? "" : "s",
                   info->frames == 1 ? "" : "0 to ", info->frames - 1);
     return run->error.status == STATUS_OK;
 }

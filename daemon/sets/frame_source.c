@@ -55,8 +55,8 @@ static bool open_animation(struct frame_source *source, const struct codec_limit
         return false;
     if (info->frames > 1 && !codec_animation_is_one(&source->animation))
         error_set(error, STATUS_BAD_JOB,
-                  "frames is \"all\", but of %s with %u frames only one can be read",
-                  info->format->noun, info->frames);
+                  "frames is \"all\", but of %s with %u %ss only one can be read",
+                  info->format->noun, info->frames, format_part(info->format));
     return error->status == STATUS_OK;
 }
 

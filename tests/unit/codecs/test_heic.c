@@ -444,6 +444,37 @@ TEST(test_brands)
     picture_free(&image);
 }
 
+/* Only images for themselves count: no cells, alpha, thumbnails or hidden images. */
+TEST(test_several_images)
+{
+    struct picture_file image = heif_sample(false);
+    struct heif_file rows[] = {
+        {.others = 2},
+        {.others = 3, .hides_others = true},
+        {.others = 3, .thumbnails = 2},
+        {.columns = 2, .rows = 2, .cell_width = 64, .cell_height = 64},
+        {.columns = 2, .rows = 2, .cell_width = 64, .cell_height = 64, .others = 1},
+        {.alpha = &image},
+        {.samples = 12},
+        {.others = 2, .samples = 2},
+        {.samples = FRAMES_MAX},
+    };
+    static const uint32_t frames[] = {3, 1, 2, 1, 2, 1, 12, 3, FRAMES_MAX};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        rows[i].width = rows[i].height = rows[i].columns ? 128 : 64;
+        rows[i].images[0] = &image;
+        struct picture_file file = heif_build(&rows[i]);
+        rig_reads(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.frames, frames[i]);
+        picture_free(&file);
+    }
+    rows[0] = (struct heif_file){.width = 64, .height = 64, .images = {&image}};
+    rows[0].samples = FRAMES_MAX + 1;
+    rig_reads_once(heif_build(&rows[0]), STATUS_DECODE_LIMIT,
+                   "the HEIC has more than 65536 images");
+    picture_free(&image);
+}
+
 /* Images of other kinds in a HEIF. */
 TEST(test_other_types)
 {

@@ -139,6 +139,27 @@ TEST(test_channels_of_pages)
     picture_free(&file);
 }
 
+/* Frames without an image count, too: they fail when they are read. */
+TEST(test_too_many_pages)
+{
+    static const uint8_t frame[8 + 16] = {'A', 'N', 'M', 'F', 16};
+    struct frame frames[2] = {{.width = WIDTH, .height = HEIGHT, .channels = 3}};
+    frames[1] = frames[0];
+    struct picture_file file = animation(frames, 2);
+    size_t length = file.length + (FRAMES_MAX - 1) * sizeof frame;
+    file.bytes = realloc(file.bytes, length);
+    assert_non_null(file.bytes);
+    for (; file.length < length; file.length += sizeof frame)
+        memcpy(file.bytes + file.length, frame, sizeof frame);
+    for (int i = 0; i < 4; i++)
+        file.bytes[4 + i] = (uint8_t)((length - 8) >> 8 * i);
+    rig_reads(&file, STATUS_DECODE_LIMIT, "the WebP has more than 65536 frames");
+    file.length -= sizeof frame;
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.frames, FRAMES_MAX);
+    picture_free(&file);
+}
+
 TEST(test_damaged_pages)
 {
     uint32_t random = 7;
