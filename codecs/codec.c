@@ -246,12 +246,6 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
 }
 
-bool codec_recompresses(const struct format *from, const struct format *to)
-{
-    const struct format *jpeg = &formats[FORMAT_jpeg], *jxl = &formats[FORMAT_jxl];
-    return (from == jpeg && to == jxl) || (from == jxl && to == jpeg);
-}
-
 /* Measured with libjxl 0.7 as the growth of the address space: 56 bytes per pixel with sides that
  * are multiples of 64, and some copies of the file, in the region and in buffers that grow. */
 static size_t recompress_work_bytes(const struct image_info *info, size_t length)
@@ -270,7 +264,7 @@ enum status codec_recompress(struct codec_context *context, const uint8_t *bytes
                              const struct image_info *info, const struct encode_request *request,
                              struct codec_sink *sink, struct error *error)
 {
-    assert(codec_recompresses(info->format, request->format));
+    assert(format_recompressed(info->format) == request->format);
     assert(sink->capacity >= 4096);
     sink->total = 0;
     return codec_process_recompress(&context->process, bytes, length, request,

@@ -202,9 +202,6 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings);
 
-/* Whether a file of one format becomes one of the other without loss: a JPEG a JPEG XL, or a JPEG
- * XL that was made of a JPEG that JPEG. */
-bool codec_recompresses(const struct format *from, const struct format *to);
 /* The memory that codec_recompress needs for a file with this header and this length. */
 size_t codec_recompress_bytes(const struct image_info *info, size_t length);
 /* Makes the file of the other format, and checks that it gives back a JPEG byte for byte. Uses only

@@ -94,6 +94,12 @@ const char *format_output_suffix(const char *suffix)
     return format && format->becomes ? format_of_output(format, false)->suffixes[0] : suffix;
 }
 
+const struct format *format_recompressed(const struct format *format)
+{
+    const struct format *jpeg = &formats[FORMAT_jpeg], *jxl = &formats[FORMAT_jxl];
+    return format == jpeg ? jxl : format == jxl ? jpeg : NULL;
+}
+
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 
 static bool is_listed(const char *suffix, const char *const *list)

@@ -126,6 +126,9 @@ const struct format *format_of_output(const struct format *input, bool alpha);
 /* The suffix of an output that names no format, for an input with this suffix (without a dot): the
  * same, or that of `becomes`, because the name of an output cannot depend on alpha. */
 const char *format_output_suffix(const char *suffix);
+/* The format that a file of this one becomes without loss (the parameter recompress); NULL: none.
+ */
+const struct format *format_recompressed(const struct format *format);
 const char *format_title(const struct format *format); /* the noun without its article */
 /* One of several images in a file of the format, for messages: "frame". */
 const char *format_part(const struct format *format);

@@ -82,7 +82,7 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
     const char *refusal = codec_refusal(&formats[FORMAT_jxl], true);
     if (!run->job.outputs[index].encoder.recompress)
         return STATUS_OK;
-    if (!codec_recompresses(from, to))
+    if (format_recompressed(from) != to)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.recompress makes a JPEG XL of a JPEG, or a JPEG of a JPEG XL; the "
                          "input is %s, the output %s",
