@@ -267,6 +267,9 @@ enum status codec_recompress(struct codec_context *context, const uint8_t *bytes
     assert(format_recompressed(info->format) == request->format);
     assert(sink->capacity >= 4096);
     sink->total = 0;
+    if (codec_late(request->deadline_ns))
+        return error_set(error, STATUS_TIMEOUT,
+                         "the deadline for encoding passed before its start");
     return codec_process_recompress(&context->process, bytes, length, request,
                                     recompress_work_bytes(info, length), sink, error);
 }

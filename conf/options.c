@@ -364,6 +364,11 @@ void options_resolve(struct options *options, uint64_t memory_bytes, uint64_t cp
     }
 }
 
+uint64_t options_host_mib(uint64_t bytes, uint64_t part, uint64_t parts)
+{
+    return (bytes / part + 1) * parts / MIB + 1;
+}
+
 static uint64_t auto_inflight(uint64_t workers, uint32_t slots)
 {
     return least(2 * workers + slots, INFLIGHT_CEILING);

@@ -1,8 +1,10 @@
 #include "daemon/pipeline/admission.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 #include "conf/lock.h"
+#include "conf/options.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
@@ -19,6 +21,11 @@ void admission_close(struct admission *admission)
 {
     assert(admission->lane_bytes == 0 && admission->line == 0);
     pthread_mutex_destroy(&admission->lock);
+}
+
+size_t admission_lane_bytes(uint64_t host_bytes)
+{
+    return host_bytes - host_bytes / HOST_FILES_PART - host_bytes / HOST_COLOUR_PART;
 }
 
 struct pool_usage admission_usage(struct admission *admission)
@@ -209,6 +216,18 @@ static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
     return reserved;
 }
 
+bool admission_check(struct job_run *run, size_t lane_bytes_max)
+{
+    size_t working = working_need(run);
+    if (working <= lane_bytes_max)
+        return true;
+    error_set(&run->error, STATUS_OVER_BUDGET,
+              "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
+              "host_bytes: set host_bytes to %" PRIu64 "M or more",
+              working, lane_bytes_max, options_host_mib(working, 3, 8));
+    return false;
+}
+
 /* What a job needs of the lane. If the working memory and the largest possible results together
  * exceed the lane, the job reserves the whole lane: real results are usually smaller. false: the
  * job has failed. */
@@ -216,13 +235,8 @@ static bool lane_need(struct job_run *run, size_t *results, size_t *all)
 {
     size_t most = run->pipeline->admission.lane_bytes_max, working = working_need(run);
     *results = results_need(run);
-    if (working > most) {
-        error_set(&run->error, STATUS_OVER_BUDGET,
-                  "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
-                  "host_bytes",
-                  working, most);
+    if (!admission_check(run, most))
         return false;
-    }
     if (*results > most - working)
         *results = most - working;
     *all = working + *results;

@@ -64,6 +64,12 @@ static enum status check_recompress(const struct job_run *run, size_t index, str
     const char *name = output_name(run, index, text);
     if (!output->encoder.recompress)
         return STATUS_OK;
+    if (run->job.source == JOB_ANIMATION)
+        return error_set(
+            error, STATUS_BAD_JOB,
+            "%s.recompress is true, but frames is \"all\", and a frame is no file; omit "
+            "one of the two",
+            name);
     if (useless)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.recompress is true, which changes no pixel; omit %s", name,
@@ -90,6 +96,11 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
     if (refusal)
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s.recompress needs JPEG XL, but %s",
                          output_name(run, index, text), refusal);
+    if (run->info.cmyk)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "%s.recompress is true, but the JPEG is CMYK, which libjxl cannot "
+                         "recompress; omit recompress to encode its pixels",
+                         output_name(run, index, text));
     return STATUS_OK;
 }
 
@@ -316,6 +327,8 @@ static const struct format *output_format(const struct job_output *output,
         return format_by_name(output->format);
     const char *name = name_with_suffix(output, url);
     const struct format *format = name ? format_of_path(name) : NULL;
+    if (!format && output->encoder.recompress)
+        format = format_recompressed(info->format);
     return format ? format : format_of_output(info->format, info->channels == 4);
 }
 

@@ -81,6 +81,10 @@ enum status set_source_open(struct set_source *source, struct error *error) MUST
 /* Fills in *image for SOURCE_IMAGE and SOURCE_COPY. */
 enum source_step set_source_next(struct set_source *source, struct source_image *image,
                                  struct error *error);
+/* Whether all frames of an animation with this header can be composed with this much memory.
+ * Errors: over_budget. */
+bool set_source_may_compose(const struct image_info *info, size_t file_bytes, uint64_t host_bytes,
+                            uint32_t sharers, struct error *error);
 /* The path of the input with this index, in `text` if it is in a folder; NULL: it is no path, or
  * there is no such input. For lists and folders. */
 const char *set_source_path(const struct set_source *source, uint64_t index,

@@ -9,6 +9,11 @@
 static void put_images(void)
 {
     put_jpeg("cat.jpg", .width = 640, .height = 427, .orientation = 6);
+    put_jpeg("cmyk.jpg", .width = 61, .height = 47, .colour = PICTURE_CMYK);
+    put_jpeg("large.jpg", .width = 2000, .height = 1500);
+    struct picture_file apng = make_png(.width = 20, .height = 10, .colour_type = 2);
+    picture_png_insert(&apng, "IDAT", "acTL", "\0\0\0\3\0\0\0\0", 8);
+    world_put_picture(w, "apng.png", apng);
     put_png("glass.png", .width = 100, .height = 10, .colour_type = 6);
 }
 
@@ -218,6 +223,9 @@ TEST(test_what_would_fail)
         {"{'input':'../glass.png','output':'o.png'}", "path_refused"},
         {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}",
          "only files below input_root and URLs"},
+        {"{'input':'apng.png','frames':'all','output':'o.webp'}",
+         "of a PNG with 3 frames only one can be read"},
+        {"{'input':'apng.png','frames':'refuse','output':'o.webp'}", "frames is \"refuse\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char *out = explain(rows[i].job, 1, rows[i].said);
@@ -225,6 +233,50 @@ TEST(test_what_would_fail)
         free(out);
     }
 }
+
+#ifdef GPUIMGD_JXL
+
+/* Nothing is decoded, so no memory is for pixels. */
+TEST(test_recompress)
+{
+    char *out, *err;
+    check_lines(explain("{'input':'cat.jpg','output':{'path':'c','recompress':true}}", 0, ""),
+                "decode   none: the file is recompressed\n",
+                "output   c: jxl, 640 x 427 x 3, "
+                "recompress true\n",
+                "no pass: the file is recompressed, with all of its metadata\n",
+                "pinned   0 bytes: input 0, results 0; no engine is needed\n", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'decode':{'as':'none'},'memory.pinned':0}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    check_lines(explain("{'input':'cmyk.jpg','output':{'path':'c.jxl','recompress':true}}", 1,
+                        "the JPEG is CMYK, which libjxl cannot recompress"),
+                NULL);
+}
+
+/* The memory of the codec alone is more than its part of host_bytes. */
+TEST(test_memory_that_is_lacking)
+{
+    char *out, *err;
+    free(explain("{'input':'large.jpg','output':'l.jxl'}", 0, ""));
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --host_bytes=256M --explain $job", &out, &err),
+                     1);
+    assert_non_null(strstr(err, "over_budget: decoding and encoding need "));
+    assert_non_null(
+        strstr(err, "100663296 bytes, three eighths of host_bytes: set host_bytes to "));
+    free(out);
+    free(err);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --pinned_bytes=1M --explain $job", &out, &err),
+                     1);
+    assert_non_null(strstr(err, "bytes of pinned memory; pinned_bytes allows 1048576 in all"));
+    free(out);
+    free(err);
+}
+
+#endif
 
 /* The parameters that the job gives; as JSON, all those of the format. */
 TEST(test_parameters)
@@ -456,7 +508,7 @@ TEST(test_usage)
 TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);
-    assert_int_equal(text_file_count(w->in, ""), 2);
+    assert_int_equal(text_file_count(w->in, ""), 5);
 }
 
 WORLD_MAIN(ONE_WORLD, .servers = WORLD_NO_REDIS, .fill = put_images)
