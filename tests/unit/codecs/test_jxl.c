@@ -635,6 +635,29 @@ TEST(test_boxes)
     picture_free(&xmp);
 }
 
+/* Bytes after the image are ignored, in a container as after a codestream. */
+TEST(test_trailing_bytes)
+{
+    struct picture_file xmp = camera_xmp(1, true), jpeg = make_jpeg(.width = 24, .height = 16);
+    struct picture_file files[] = {make_jxl(.width = 9, .height = 7, .xmp = &xmp),
+                                   make_jxl(.width = 9, .height = 7), jxl_of_jpeg(&jpeg)};
+    static const char *const tails[] = {"TRAIL\n", "\n", "a longer tail without boxes"};
+    rig.limits.metadata = METADATA_XMP;
+    for (size_t i = 0; i < COUNT_OF(files) * COUNT_OF(tails); i++) {
+        struct picture_file *file = &files[i / COUNT_OF(tails)];
+        size_t length = file->length;
+        const char *tail = tails[i % COUNT_OF(tails)];
+        picture_insert(file, length, tail, strlen(tail));
+        rig_reads(file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.xmp_bytes > 0, i < COUNT_OF(tails));
+        file->length = length;
+    }
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        picture_free(&files[i]);
+    picture_free(&xmp);
+    picture_free(&jpeg);
+}
+
 /* libjxl cannot be interrupted: the deadline counts after it. It takes longer than 1 ms. */
 TEST(test_deadlines)
 {
