@@ -27,10 +27,11 @@
  * half of the process's limit. Daemon: the loop, the roots, the log, the trace, lookups of names
  * and the files of the configuration. Worker: an input and an overlay; an output, its folder, the
  * next folder of its path and the file that it replaces; the socket and the memory of the codec
- * process, and one more of each while that process starts. Shard: two connections and their
- * successors. Transfer: its connection and the lookup. Device: those of the CUDA driver, about. */
+ * process, and one more of each while that process starts; and those of the process of an
+ * animation. Shard: two connections and their successors. Transfer: its connection and the lookup.
+ * Device: those of the CUDA driver, about. */
 #define DESCRIPTORS_BASE     48
-#define DESCRIPTORS_WORKER   10
+#define DESCRIPTORS_WORKER   12
 #define DESCRIPTORS_SHARD    4
 #define DESCRIPTORS_TRANSFER 2
 #define DESCRIPTORS_DEVICE   64
