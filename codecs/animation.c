@@ -30,6 +30,10 @@ size_t codec_animation_bytes(const struct image_info *info)
 enum status codec_animation_next(struct codec_animation *animation, const struct image *canvas,
                                  struct error *error)
 {
+    const struct codec_caller *caller = animation->limits.caller;
+    if (caller && caller->is_gone(caller))
+        return error_set(error, STATUS_CANCELLED, "the job ended before frame %u of its input",
+                         animation->next);
     enum status status = codec_next_frame(animation->context, animation, canvas, error);
     animation->next += status == STATUS_OK;
     return status;
@@ -39,7 +43,7 @@ void codec_animation_close(struct codec_animation *animation)
 {
     if (!animation->context)
         return;
-    codec_context_end(animation->context);
+    codec_context_leave(animation->context);
     codec_context_destroy(animation->context);
     image_info_clear(&animation->info);
     animation->context = NULL;

@@ -39,4 +39,5 @@ size_t codec_animation_bytes(const struct image_info *info);
  * with the pixels of the one before. Errors: those of codec_decode. */
 enum status codec_animation_next(struct codec_animation *animation, const struct image *canvas,
                                  struct error *error) MUST_CHECK;
-void codec_animation_close(struct codec_animation *animation); /* idempotent */
+/* Idempotent. Does not wait for the codec's process. */
+void codec_animation_close(struct codec_animation *animation);

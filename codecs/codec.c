@@ -194,9 +194,9 @@ enum status codec_next_frame(struct codec_context *context, struct codec_animati
     return codec_of(format)->next_frame(state_of(context, format), animation, canvas, error);
 }
 
-void codec_context_end(struct codec_context *context)
+void codec_context_leave(struct codec_context *context)
 {
-    codec_process_end(&context->process);
+    codec_process_leave(&context->process);
 }
 
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,

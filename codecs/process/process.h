@@ -77,6 +77,9 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
                                    struct error *error);
 /* Stops the process. Does nothing if it is not started. */
 void codec_process_close(struct codec_process *process);
+/* The same, also in a task, and without waiting until the kernel has freed its memory: the start of
+ * a later process notices that it has ended. */
+void codec_process_leave(struct codec_process *process);
 
 /* Copies bytes to the region, from its offset `at` on. Errors: out_of_memory. */
 enum status codec_process_put(struct codec_process *process, uint64_t at, const void *bytes,
