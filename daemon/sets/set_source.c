@@ -278,11 +278,18 @@ static bool take_canvas(void *context, size_t bytes, size_t heap_bytes, struct p
            take_loan(source, heap_bytes, error) && take_block(source, bytes, block, error);
 }
 
+/* Of the next frame, or of the header. */
+static uint64_t decode_deadline_ns(const struct set_source *source)
+{
+    uint64_t own_ns = clock_after_s(clock_now_ns(), source->decode_timeout_s);
+    return own_ns < source->deadline_ns ? own_ns : source->deadline_ns;
+}
+
 static bool open_frames(struct set_source *source, struct error *error)
 {
     struct frame_source *frames = &source->frames;
     struct codec_limits limits = source->limits;
-    limits.deadline_ns = clock_after_s(clock_now_ns(), source->decode_timeout_s);
+    limits.deadline_ns = decode_deadline_ns(source);
     if (!frame_source_open(frames, source->fd, source->archive_bytes, &limits, take_canvas, source,
                            error))
         return false;
@@ -333,9 +340,7 @@ static enum source_step next_frame(struct set_source *source, struct source_imag
     }
     if (!source->frames.is_open && !open_frames(source, error))
         return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
-    if (frame_source_compose(&source->frames,
-                             clock_after_s(clock_now_ns(), source->decode_timeout_s),
-                             error) != STATUS_OK)
+    if (frame_source_compose(&source->frames, decode_deadline_ns(source), error) != STATUS_OK)
         return SOURCE_FAILED;
     return give_frame(source, image, error);
 }

@@ -65,6 +65,7 @@ struct set_source {
     struct frame_source frames;  /* of an animation */
     struct codec_limits limits;  /* the same, without a deadline */
     double decode_timeout_s;     /* of each frame */
+    uint64_t deadline_ns;        /* of the job, for the next image */
     struct image_info animation; /* of its header, without metadata, after the first frame */
     uint32_t plays;              /* how often it is shown; 0: for ever */
     uint64_t next;            /* index of the next place or name */
