@@ -75,6 +75,11 @@ const char *codec_refusal(const struct format *format, bool writes)
     return codec->refusal ? codec->refusal(writes) : NULL;
 }
 
+bool codec_lacks(const struct format *format)
+{
+    return codec_refusal(format, false) && (!format->library || codec_process_is_known());
+}
+
 static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
 {
     char known[FORMAT_LIST_BYTES];

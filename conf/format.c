@@ -76,10 +76,16 @@ bool format_reads_suffix(const char *suffix)
     return format && format->reads;
 }
 
-bool format_reads_path(const char *path)
+const struct format *format_to_read(const char *path)
 {
     const char *dot = dot_of(path);
-    return dot && format_reads_suffix(dot + 1);
+    const struct format *format = dot ? find(dot + 1, strcasecmp) : NULL;
+    return format && format->reads ? format : NULL;
+}
+
+bool format_reads_path(const char *path)
+{
+    return format_to_read(path) != NULL;
 }
 
 const struct format *format_of_output(const struct format *input, bool alpha)

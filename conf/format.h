@@ -120,6 +120,8 @@ const char *format_wrong_suffix(const char *path, bool of_url, const char **near
 /* Whether files of a suffix without its dot, or of a path's suffix, are read. */
 bool format_reads_suffix(const char *suffix);
 bool format_reads_path(const char *path);
+/* The format that is read with a path's suffix; NULL if there is none. */
+const struct format *format_to_read(const char *path);
 /* The format of an output that names none: the input's format. If that is only read, its `becomes`,
  * or PNG if the image has alpha and that format has none. */
 const struct format *format_of_output(const struct format *input, bool alpha);

@@ -403,6 +403,12 @@ static bool learn_abilities(struct error *error)
     return known;
 }
 
+bool codec_process_is_known(void)
+{
+    struct error ignored = {0};
+    return learn_abilities(&ignored);
+}
+
 const char *codec_process_refusal(enum format_id format, bool writes, const char *lack)
 {
     static _Thread_local struct error error;

@@ -98,6 +98,9 @@ enum status codec_process_get_image(struct codec_process *process, uint64_t at,
  * thread. Each call starts a process to ask its libraries, until one could be asked. Any thread. */
 const char *codec_process_refusal(enum format_id format, bool writes, const char *lack);
 
+/* Whether a process could be asked. Any thread. */
+bool codec_process_is_known(void);
+
 /* Why a process was killed or found dead, except by codec_process_end, so that a new one replaces
  * it. */
 enum codec_replace_reason {

@@ -15,10 +15,17 @@
 /* The names of a folder, with the folder's own before each. */
 #define NAMES_BYTES_MAX (4 * MIB)
 
+bool set_source_wants(const struct job *job, const char *name)
+{
+    const struct format *format = format_to_read(name);
+    if (job->pattern_count > 0)
+        return member_matches(name, job->patterns, job->pattern_count);
+    return format && !codec_lacks(format);
+}
+
 static bool is_wanted(const void *context, const char *name)
 {
-    const struct job *job = context;
-    return member_matches(name, job->patterns, job->pattern_count);
+    return set_source_wants(context, name);
 }
 
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,

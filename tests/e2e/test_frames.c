@@ -247,6 +247,10 @@ TEST(test_gif_missing)
 {
     fails("{'input':'a.gif','output':'x.png'}", "unsupported_format",
           "the input is a GIF, but this gpuimgd was built without giflib (GIF=no)");
+    /* By default, a folder has only images that are read. */
+    world_put(w, "folder/a.gif", "GIF89a", 6);
+    world_put_picture(w, "folder/b.png", make_png(.width = 9, .height = 7, .colour_type = 2));
+    check_done(check_answer(w, "{'inputs':{'folder':'folder'},'output':'f/%%n.jpg'}"));
 }
 
 #endif
