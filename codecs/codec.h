@@ -129,8 +129,8 @@ const struct format *codec_sniff(const uint8_t *bytes, size_t length);
  * that is written, to be asked about writing. Any thread. */
 const char *codec_refusal(const struct format *format, bool writes);
 
-/* Whether it is certain that this program cannot read the format: false also if no codec process can
- * be started now to ask its libraries. Any thread. */
+/* Whether it is certain that this program cannot read the format. false also if no codec process
+ * can be started now to ask its libraries. Any thread. */
 bool codec_lacks(const struct format *format);
 
 /* Finds the format and reads the header, with orientation and metadata. Checks sides and pixels

@@ -112,8 +112,7 @@ static void find_image(struct explain_set *set, struct job_run *run, struct arch
     enum archive_step step;
     do {
         step = archive_reader_next(reader, &member, &run->error);
-    } while (step == ARCHIVE_MEMBER &&
-             !set_source_wants(&run->job, member.name));
+    } while (step == ARCHIVE_MEMBER && !set_source_wants(&run->job, member.name));
     text_copy(set->format, sizeof set->format, archive_reader_format(reader));
     if (step == ARCHIVE_END)
         error_set(&run->error, STATUS_INPUT_MISSING,
