@@ -417,6 +417,13 @@ TEST(test_crop)
     rig_reads_once(make_heif(.width = 128, .height = 64, .images = {&image}, .properties = wrong,
                              .properties_bytes = 49),
                    STATUS_UNSUPPORTED_FORMAT, "its image is cropped after it is turned");
+    /* Sides and positions whose products have more than 64 bits. */
+    static const uint32_t huge[8] = {1u << 31, 1, 1u << 31, 1, 0, INT32_MAX, 0, INT32_MAX};
+    for (size_t k = 0; k < 8; k++)
+        put32(boxes + 8 + 4 * k, huge[k]);
+    rig_reads_once(make_heif(.width = UINT32_MAX, .height = UINT32_MAX, .images = {&image},
+                             .properties = boxes, .properties_bytes = 40),
+                   STATUS_IMAGE_TOO_LARGE, "a side has at most 65500");
     picture_free(&image);
 }
 
