@@ -11,6 +11,9 @@ static void put_images(void)
     put_jpeg("cat.jpg", .width = 640, .height = 427, .orientation = 6);
     put_jpeg("cmyk.jpg", .width = 61, .height = 47, .colour = PICTURE_CMYK);
     put_jpeg("large.jpg", .width = 2000, .height = 1500);
+    static const char gif[] = "GIF89a\x88\x13\xa0\x0f\0\0\0" /* 5000 x 4000, two empty frames */
+                              ",\0\0\0\0\0\0\0\0\0\2\0,\0\0\0\0\0\0\0\0\0\2\0;";
+    world_put(w, "large.gif", gif, sizeof gif - 1);
     struct picture_file apng = make_png(.width = 20, .height = 10, .colour_type = 2);
     picture_png_insert(&apng, "IDAT", "acTL", "\0\0\0\3\0\0\0\0", 8);
     world_put_picture(w, "apng.png", apng);
@@ -34,17 +37,24 @@ static int run(const char *command, char **out, char **err)
     return status;
 }
 
-/* Explains a job (quotes as in world_push) and returns the output. The exit status must be
- * `status`, and the log must contain `said`. */
-static char *explain(const char *job, int status, const char *said)
+/* Writes the job's file; quotes as in world_push. */
+static void put_job(const char *job)
 {
-    char path[128], json[2000], *out, *err;
+    char path[128], json[2000];
     snprintf(path, sizeof path, "%s/job.json", w->folder);
     snprintf(json, sizeof json, "%s", job);
     for (char *at = json; *at; at++)
         if (*at == '\'')
             *at = '"';
     assert_true(text_file_write(path, json, strlen(json)));
+}
+
+/* Explains a job and returns the output. The exit status must be `status`, and the log must contain
+ * `said`. */
+static char *explain(const char *job, int status, const char *said)
+{
+    char *out, *err;
+    put_job(job);
     int got = run("exec \"$GPUIMGD\" $in $out --explain $job", &out, &err);
     if (got != status || !strstr(err, said))
         fail_msg("%s: exit status %d, output \"%s\", error \"%s\"", job, got, out, err);
@@ -261,7 +271,11 @@ TEST(test_recompress)
 TEST(test_memory_that_is_lacking)
 {
     char *out, *err;
-    free(explain("{'input':'large.jpg','output':'l.jxl'}", 0, ""));
+    put_job("{'input':'large.jpg','output':'l.jxl'}");
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --host_bytes=1G --explain $job", &out, &err),
+                     0);
+    free(out);
+    free(err);
     assert_int_equal(run("exec \"$GPUIMGD\" $in $out --host_bytes=256M --explain $job", &out, &err),
                      1);
     assert_non_null(strstr(err, "over_budget: decoding and encoding need "));
@@ -272,6 +286,32 @@ TEST(test_memory_that_is_lacking)
     assert_int_equal(run("exec \"$GPUIMGD\" $in $out --pinned_bytes=1M --explain $job", &out, &err),
                      1);
     assert_non_null(strstr(err, "bytes of pinned memory; pinned_bytes allows 1048576 in all"));
+    free(out);
+    free(err);
+}
+
+#endif
+
+#ifdef GPUIMGD_GIF
+
+/* The canvas of an animation takes a part of host_bytes for each worker. The message says how much
+ * would be enough. */
+TEST(test_memory_of_an_animation)
+{
+    char *out, *err;
+    const char *command = "exec \"$GPUIMGD\" $in $out --workers=4 --host_bytes=%gM --explain $job";
+    put_job("{'input':'large.gif','frames':'all','output':'o.webp','ops':[{'op':'resize',"
+            "'width':9}]}");
+    assert_int_equal(run(text_of(command, 1024.0), &out, &err), 1);
+    const char *wanted = strstr(err, "140000256 bytes for its file and canvas; the limit is "
+                                     "67108864, a quarter of host_bytes divided by 4 workers: set "
+                                     "host_bytes to ");
+    assert_non_null(wanted);
+    double mib = strtod(strstr(wanted, "host_bytes to ") + 14, NULL);
+    assert_in_range(mib, 2100, 2200);
+    free(out);
+    free(err);
+    assert_int_equal(run(text_of(command, mib), &out, &err), 0);
     free(out);
     free(err);
 }
@@ -508,7 +548,7 @@ TEST(test_usage)
 TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);
-    assert_int_equal(text_file_count(w->in, ""), 5);
+    assert_int_equal(text_file_count(w->in, ""), 6);
 }
 
 WORLD_MAIN(ONE_WORLD, .servers = WORLD_NO_REDIS, .fill = put_images)
