@@ -277,7 +277,7 @@ static bool run_some(struct course *courses, size_t count, size_t most, uint32_t
 static size_t size_step(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-    return 5;
+    return test_quick() ? 13 : 5;
 #endif
     return test_quick() ? 7 : 1;
 }
