@@ -8,8 +8,8 @@
 #                            more, because tests wait more than they compute
 #   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
 #   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
-#   GPUIMGD_TEST_AGAIN=1     leave out the scripts, the fault cases, and the kernels on the stand-in
-#                            runtime in jobs: the tests of another variant have run them
+#   GPUIMGD_TEST_AGAIN=1     leave out the scripts, the fault cases, gpuimgctl, and the kernels on the
+#                            stand-in runtime in jobs: the tests of another variant have run them
 #
 # All tests print TAP. The last lines name the skipped and the failed tests with the reasons, and end
 # with "N passed, N failed, N skipped". Tests that need a missing tool are skipped. The skipped tests
@@ -89,7 +89,7 @@ test_at() { # name command...
     for part in "${parts[@]+"${parts[@]}"}"; do case /${1%.sh} in $part) chosen=1 ;; esac done
     [ "$chosen" = 1 ] || return 0
     case ${GPUIMGD_TEST_AGAIN:-0}$1 in
-    1tests/faults | 1*/e2e/test_device_* | 1*.sh) return 0 ;;
+    1tests/faults | 1*/e2e/test_device_* | 1*/e2e/test_ctl* | 1*.sh) return 0 ;;
     esac
     [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n
     started=$((started + 1))
