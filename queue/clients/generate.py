@@ -555,6 +555,11 @@ def result_schema(d):
     values = {"otsu": {"type": "integer", "minimum": 0, "maximum": 255},
               "histogram": {"type": "array", "items": row},
               "stats": {"type": "object", "properties": {"mean": row, "min": row, "max": row}},
+              "palette": {"type": "array", "maxItems": 16, "items": {
+                  "type": "object", "required": ["color", "share"], "properties": {
+                      "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": {
+                          "type": "integer", "minimum": 0, "maximum": 255}},
+                      "share": {"type": "number"}}}},
               "phash": {"type": "string", "pattern": f"^[0-9a-f]{{16}}{END}"},
               "blurhash": {"type": "string"}, "thumbhash": {"type": "string"},
               "attention": {"type": "array", "minItems": 4, "maxItems": 4, "items": {"type": "integer"}}}
