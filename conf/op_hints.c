@@ -34,6 +34,9 @@ const struct op_hint op_hints[] = {
     {"median", NULL, "denoise despeckle medianblur"},
     {"histogram", NULL, "hist"},
     {"stats", NULL, "mean average averagecolor averagecolour statistics"},
+    {"palette", NULL,
+     "dominant dominantcolor dominantcolors dominantcolour dominantcolours colors colours "
+     "colorthief vibrant"},
     {"phash", NULL, "hash imagehash perceptualhash ahash dhash"},
     {"blurhash", NULL, "placeholder lqip"},
     {NULL, "images are turned upright by their EXIF unless the job has \"orient\": false",

@@ -205,6 +205,8 @@ static void print_input(const struct job_run *run, FILE *out)
                 run->job.orient ? "" : " (ignored)");
     if (info->frames > 1)
         fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);
+    if (run->job.trim.wanted)
+        fputs(", planned as if it had no borders to trim", out);
     if (info->gain_map)
         fputs(", with a gain map, which is dropped", out);
     fprintf(out, ", %" PRIu64 " bytes\n", run->input.bytes);
@@ -308,7 +310,8 @@ static bool add_input(cJSON *json, const struct job_run *run)
            add_size(input, info->width, info->height, info->channels) &&
            add_number(input, "orientation", info->orientation) &&
            cJSON_AddBoolToObject(input, "oriented", run->job.orient && info->orientation != 1) &&
-           add_number(input, "bytes", (double)run->input.bytes);
+           add_number(input, "bytes", (double)run->input.bytes) &&
+           (!run->job.trim.wanted || cJSON_AddTrueToObject(input, "trim"));
 }
 
 static bool add_decode(cJSON *json, const struct job_run *run)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/borders.h"
 #include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "conf/log.h"
@@ -60,6 +61,13 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
     }
 }
 
+/* What is left of the upright image; nothing of a job that does not trim. */
+static struct trim_part trim_of(const struct job_run *run)
+{
+    return borders_turn(run->trimmed, run->info.width, run->info.height,
+                        run->job.orient ? run->info.orientation : 1);
+}
+
 static void fill_rest(const struct job_run *run, struct result *result)
 {
     if (run->info.format) {
@@ -68,6 +76,7 @@ static void fill_rest(const struct job_run *run, struct result *result)
         result->input_height = run->info.height;
         result->input_frames = run->info.frames;
         result->input_gain_map = run->info.gain_map;
+        result->input_trim = trim_of(run);
     }
     result->input_bytes = run->input.bytes;
     if (run->timing.ms[STAGE_DECODE] >= 0)

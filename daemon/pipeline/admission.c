@@ -89,7 +89,7 @@ void admission_wait(struct job_run *run)
 static size_t encoder_need(const struct job_run *run)
 {
     size_t need = 0;
-    for (size_t i = 0; i < run->job.output_count; i++) {
+    for (size_t i = 0; i < run->job.output_count && !run->measures; i++) {
         const struct job_run_output *output = &run->outputs[i];
         if (output->error.status != STATUS_OK || !output->format ||
             output->encoder == CODEC_ON_DEVICE)
@@ -147,7 +147,7 @@ static size_t working_need(const struct job_run *run)
 static size_t results_need(const struct job_run *run)
 {
     size_t keys = 0;
-    for (size_t i = 0; i < run->job.output_count; i++) {
+    for (size_t i = 0; i < run->job.output_count && !run->measures; i++) {
         const struct job_run_output *output = &run->outputs[i];
         const struct job_output *wanted = &run->job.outputs[i];
         if (output->error.status != STATUS_OK || !output->format ||

@@ -251,11 +251,12 @@ static void check_input(struct job_run *run)
 static enum status check_no_ops(const struct job_run *run, size_t index, struct error *error)
 {
     char text[40];
-    if (!run->job.outputs[index].encoder.recompress || !run->outputs[index].ops)
+    bool trims = run->job.trim.wanted;
+    if (!run->job.outputs[index].encoder.recompress || !(run->outputs[index].ops || trims))
         return STATUS_OK;
     return error_set(error, STATUS_BAD_JOB,
-                     "%s.recompress is true, which changes no pixel; omit its operations",
-                     output_name(run, index, text));
+                     "%s.recompress is true, which changes no pixel; omit %s",
+                     output_name(run, index, text), trims ? "trim" : "its operations");
 }
 
 static void check_output(struct job_run *run, size_t index)
@@ -429,8 +430,10 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
     };
     memcpy(source.background, run->job.background, sizeof source.background);
     decode->as = choose_colours(run, targets, count);
-    decode->eighths = info->scales && !run->job.listed ? plan_eighths(&source, targets[0].ops)
-                                                        : DECODE_EIGHTHS;
+    source.part = run->trimmed;
+    decode->eighths = info->scales && !run->job.listed && !run->job.trim.wanted
+                          ? plan_eighths(&source, targets[0].ops)
+                          : DECODE_EIGHTHS;
     source.channels = codec_channels(info, decode->as);
     source.ycc = decode->as == DECODE_YCC;
     source.cmyk = decode->as == DECODE_CMYK;
@@ -535,9 +538,27 @@ static bool check_frames(struct job_run *run)
     return run->error.status == STATUS_OK;
 }
 
+/* Builds a plan with which the input is only decoded, so that its borders can be measured. */
+static bool build_to_measure(struct job_run *run)
+{
+    const struct plan_target target = {.no_picture = true};
+    run->decode = (struct decode_request){.as = DECODE_COLOUR, .eighths = DECODE_EIGHTHS};
+    const struct plan_source source = {.width = run->info.width,
+                                       .height = run->info.height,
+                                       .channels = codec_channels(&run->info, DECODE_COLOUR),
+                                       .file = route_to_host(run)};
+    return plan_build(&run->plan, &source, &target, 1, &run->bounds.plan, &run->error) == STATUS_OK;
+}
+
+static bool build_first(struct job_run *run, struct worker_tools *tools)
+{
+    run->measures = tools && run->job.trim.wanted && run->trimmed.width == 0;
+    return run->measures ? build_to_measure(run) : build(run, NULL, tools);
+}
+
 void planning_build(struct job_run *run, struct worker_tools *tools)
 {
-    if (check_frames(run) && build(run, NULL, tools))
+    if (check_frames(run) && build_first(run, tools))
         measure_plan(run);
     if (run->error.status == STATUS_OK)
         job_outputs_fail_if_all_failed(run);

@@ -26,6 +26,7 @@
     X(otsu)                                                                                        \
     X(histogram)                                                                                   \
     X(stats)                                                                                       \
+    X(palette)                                                                                     \
     X(phash)                                                                                       \
     X(blurhash)                                                                                    \
     X(thumbhash)

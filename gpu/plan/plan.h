@@ -21,6 +21,7 @@
 #include "codecs/image.h"
 #include "conf/format.h"
 #include "conf/status.h"
+#include "conf/trim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,6 +75,8 @@ struct plan_source {
     size_t icc_bytes;                 /* 0: none */
     struct plan_file file;
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
+    struct trim_part part;            /* that all variants see, of the image before it is turned;
+                                          width 0: all of it. Only of an image decoded in full */
     int orientation;                  /* EXIF 1..8, applied before all operations; 1: none */
     uint8_t background[3];            /* RGB, for flattening alpha */
 };

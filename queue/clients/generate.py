@@ -87,6 +87,8 @@ def job_keys(d):
                        "white."),
         "orient": ({"type": "boolean"}, "Optional[bool]",
                    "Whether the EXIF orientation is applied first. Default: true."),
+        "trim": ({"$ref": "#/$defs/trim"}, "Optional[Trim]",
+                 "Removes the borders of one colour around the input, before all operations."),
         "page": ({"type": "integer", "minimum": 0, "maximum": d.limits["page"]}, "Optional[int]",
                  "The frame of an animation, or the page, that is read. Default: 0, the first."),
         "frames": ({"enum": ["first", "refuse", "all"]},
@@ -363,7 +365,7 @@ def job_module(d):
     text += ("from dataclasses import dataclass\n"
              "from typing import Any, Literal, Optional, Sequence, Union\n\n"
              "from .places import Archive, Folder, InputPlace, OutputPlace\n"
-             "from .steps import UNSET, Output, Step, Time, Variant\n\n\n"
+             "from .steps import UNSET, Output, Step, Time, Trim, Variant\n\n\n"
              "@dataclass(frozen=True)\nclass Job:\n")
     text += wrap('"""A job. It has either input or inputs, and either output and ops, or outputs. The client sets reply_to and '
                  "pushed, and an id if there is none; then the job is also unique, unless this says "
@@ -511,6 +513,9 @@ def job_schema(d):
                             {**{n: v[0] for n, v in out_keys.items()}, **encoder}),
              "dependentRequired": {"ttl_s": ["key"], "headers": ["url"]}, "allOf": format_rules(d)}]},
         "headers": headers_schema(d), "normalize": normalize_schema(d),
+        "trim": {"type": "object", "additionalProperties": False, "properties": {
+            "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": byte},
+            "threshold": byte}},
         "ops": {"type": "array", "maxItems": d.limits["ops"], "items": {"$ref": "#/$defs/operation"}},
         "operation": {"oneOf": [{"enum": simple_names(d)}] + [
             {"$ref": f"#/$defs/op_{o['name']}"} for o in d.operations]},
@@ -540,7 +545,8 @@ def job_schema(d):
                       {"if": {"required": ["input"], "not": all_frames},
                        "then": {"properties": of_outputs({"properties": {"pack": False}})}},
                       {"if": all_frames,
-                       "then": {"properties": {"page": False, **of_outputs(frames_output())}}}],
+                       "then": {"properties": {"page": False, "trim": False,
+                                                   **of_outputs(frames_output())}}}],
             "$defs": definitions}
 
 
@@ -555,6 +561,11 @@ def result_schema(d):
     values = {"otsu": {"type": "integer", "minimum": 0, "maximum": 255},
               "histogram": {"type": "array", "items": row},
               "stats": {"type": "object", "properties": {"mean": row, "min": row, "max": row}},
+              "palette": {"type": "array", "maxItems": 16, "items": {
+                  "type": "object", "required": ["color", "share"], "properties": {
+                      "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": {
+                          "type": "integer", "minimum": 0, "maximum": 255}},
+                      "share": {"type": "number"}}}},
               "phash": {"type": "string", "pattern": f"^[0-9a-f]{{16}}{END}"},
               "blurhash": {"type": "string"}, "thumbhash": {"type": "string"},
               "attention": {"type": "array", "minItems": 4, "maxItems": 4, "items": {"type": "integer"}}}
@@ -578,6 +589,8 @@ def result_schema(d):
               "values": {"type": "array", "minItems": 1, "items": {
                   "type": "object", "required": ["image", "output", "values"],
                   "properties": {**numbers(["image", "output"]), "values": given}}}}
+    trimmed = {"type": "object", "properties": {
+        **numbers(["x", "y"]), **numbers(["width", "height"], 1)}}
     times = ["queue", "download", "read", "admit", "decode", "h2d", "kernel", "d2h", "encode",
              "upload", "total"]
     properties = {
@@ -586,7 +599,8 @@ def result_schema(d):
         "priority": job_keys(d)["priority"][0],
         **texts(["tag", "traceparent", "tracestate"]),
         "input": {"type": "object", "properties": {**image, "format": archive, **texts(["folder"]),
-                                                   **numbers(["frames"], 2), "gain_map": {"const": True}}},
+                                                   **numbers(["frames"], 2), "gain_map": {"const": True},
+                                                   "trim": trimmed}},
         "text": {"type": "string"}, "images": {"type": "object", "properties": images, "required": [
             "count", "done", "failed", "copied", "pixels"]},
         "outputs": {"type": "array", "maxItems": d.limits["outputs"],

@@ -18,6 +18,7 @@
 #define UNIX_SECONDS_MAX     1e11
 #define RELATIVE_SECONDS_MAX 1e9 /* 31 years */
 static const char *const normalize_keys[] = {"mean", "std", NULL};
+static const char *const trim_keys[] = {"color", "threshold", NULL};
 
 /* Writes and returns a list like "420", "422" or "gray", with the quotes. */
 static const char *list_words(const struct parameter_row *row, char text[128])
@@ -325,19 +326,40 @@ static void read_meta(struct job *job)
             *at = ' ';
 }
 
-static bool read_background(const struct check *check, struct job *job)
+/* Reads [red, green, blue]. Leaves the default if the key is missing. */
+static bool read_colour(const struct check *check, const cJSON *object, const char *key,
+                        const char *where, uint8_t rgb[3])
 {
-    const cJSON *list = member(job->root, "background");
+    const cJSON *list = member(object, key);
     if (!list)
         return true;
     bool ok = cJSON_IsArray(list) && cJSON_GetArraySize(list) == 3;
     for (int i = 0; i < 3 && ok; i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
         ok = is_integer(item, 0, 255);
-        job->background[i] = ok ? (uint8_t)item->valuedouble : 255;
+        rgb[i] = ok ? (uint8_t)item->valuedouble : 255;
     }
     return ok ||
-           refuse(check, "background is %s; it must be three integers from 0 to 255", shown(list));
+           refuse(check, "%s is %s; it must be three integers from 0 to 255", where, shown(list));
+}
+
+static bool read_trim(const struct check *check, struct job *job)
+{
+    const cJSON *item = member(job->root, "trim");
+    double threshold = TRIM_THRESHOLD_DEFAULT;
+    if (item && !cJSON_IsObject(item))
+        return refuse(check, "trim is %s; it must be an object", shown(item));
+    if (item && job->frames == JOB_FRAMES_ALL)
+        return refuse(check, "the job has trim, but frames is \"all\", whose images must keep one "
+                             "size; leave one of the two out");
+    job->trim.wanted = item != NULL;
+    job->trim.has_color = member(item, "color") != NULL;
+    if (!check_keys(check, item, "trim", trim_keys) ||
+        !read_colour(check, item, "color", "trim.color", job->trim.color) ||
+        !read_integer(check, item, "trim", "threshold", 0, 255, &threshold))
+        return false;
+    job->trim.threshold = (uint8_t)threshold;
+    return true;
 }
 
 static bool read_times(const struct check *check, struct job *job)
@@ -453,10 +475,11 @@ static bool read_job(const struct check *check, struct job *job)
     if (!check_keys(check, job->root, "the job", job_keys))
         return false;
     const cJSON *list = member(job->root, "outputs");
-    return read_inputs(check, job) && read_frames(check, job) &&
+    return read_inputs(check, job) && read_frames(check, job) && read_trim(check, job) &&
            (list ? read_variants(check, job, list)
                  : read_variant(check, job, job->root, "the job", "output", "ops")) &&
-           read_background(check, job) && read_times(check, job) && read_start(check, job) &&
+           read_colour(check, job->root, "background", "background", job->background) &&
+           read_times(check, job) && read_start(check, job) &&
            read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 

@@ -12,6 +12,7 @@
 #include "conf/format.h"
 #include "conf/limits.h"
 #include "conf/status.h"
+#include "conf/trim.h"
 
 /* Where an image is read or written. Exactly one member is set. An output that only gives values
  * has none. */
@@ -112,6 +113,7 @@ struct job {
     double timeout_s;     /* at most rules->timeout_s, which is also the default */
     uint8_t background[3];
     bool orient;
+    struct trim_rule trim; /* of each input, after `orient` */
     enum job_frames frames;
     uint32_t page;        /* of each input: 0 is the first */
     double pushed;        /* Unix seconds; 0 = not given */

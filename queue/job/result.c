@@ -68,6 +68,18 @@ static void write_set(struct writer *writer, const struct result *result)
     writer_close(writer, '}');
 }
 
+static void write_trim(struct writer *writer, const struct trim_part *part)
+{
+    if (part->width == 0)
+        return;
+    writer_open(writer, "trim", '{');
+    writer_number(writer, "x", part->x);
+    writer_number(writer, "y", part->y);
+    writer_number(writer, "width", part->width);
+    writer_number(writer, "height", part->height);
+    writer_close(writer, '}');
+}
+
 static void write_input(struct writer *writer, const struct result *result)
 {
     static const struct job_place nowhere;
@@ -91,6 +103,7 @@ static void write_input(struct writer *writer, const struct result *result)
         writer_number(writer, "frames", result->input_frames);
     if (result->input_gain_map)
         writer_bool(writer, "gain_map", true);
+    write_trim(writer, &result->input_trim);
     writer_close(writer, '}');
 }
 

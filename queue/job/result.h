@@ -47,6 +47,8 @@ struct result {
     uint32_t input_width, input_height;
     uint32_t input_frames; /* written if there are several */
     bool input_gain_map;   /* written if true */
+    struct trim_part input_trim; /* the part of the upright image that is left; width 0: the job
+                                     does not trim */
     uint64_t input_bytes;
     const struct result_images *images; /* NULL: the job has one input */
     const struct result_output *outputs;

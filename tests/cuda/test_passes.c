@@ -110,6 +110,8 @@ static const struct recipe recipes[] = {
     {.ops = "['histogram','stats']"},
     {.ops = "['histogram','stats']", .part = ALIGNED},
     {.ops = "[{'op':'histogram','gray':true},'grayscale','otsu']"},
+    {.ops = "['palette']"},
+    {.ops = "['palette']", .part = ALIGNED},
     {.ops = "['phash','blurhash','thumbhash','invert']"},
 };
 

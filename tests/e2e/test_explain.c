@@ -95,6 +95,8 @@ TEST(test_colour)
     check_lines(explain("{'input':'cat.jpg','orient':false,'output':'same.jpg'}", 0, ""),
                 "decode   colour: 640 x 427 x 3, 819840 bytes\n",
                 "output   same.jpg: jpeg, 640 x 427 x 3\n", "no pass", NULL);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':'same.jpg','trim':{}}", 0, ""),
+                ", planned as if it had no borders to trim, ", "no pass", NULL);
 }
 
 /* Passes beside the chain, and one pass that computes the hashes of all outputs. */

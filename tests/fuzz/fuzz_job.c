@@ -560,7 +560,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
              "'unique':true,'priority':9,'tag':'web/7','tracestate':'a=1, b@c=2',"
              "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',"
              "'not_before':'+5','expires':1700000000.5,"
-             "'background':[1,2,3],'orient':false,'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
+             "'background':[1,2,3],'orient':false,'trim':{'threshold':9},"
+             "'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
              "'reply_to':'ns:reply:me','pushed':1700000000.25,'ops':[]}");
     give_job(give, context, "headers",
              "KHC0{'input':'a.jpg','output':{'url':'https://h/b.png','headers':{'cache_control':"

@@ -32,6 +32,7 @@ __all__ = [
     "otsu",
     "histogram",
     "stats",
+    "palette",
     "phash",
     "blurhash",
     "thumbhash",
@@ -507,6 +508,20 @@ def stats(
     """Returns `mean`, `min` and `max`, each with a number per channel."""
     return Operation(
         "stats",
+    )
+
+
+def palette(
+    *,
+    colors: Optional[int] = None,
+) -> Operation:
+    """Returns the dominant colours, each as `color` and `share`, the most frequent first.
+
+    colors: an integer of 1 to 16; default: 6. The most colours that are returned.
+    """
+    return Operation(
+        "palette",
+        colors=colors,
     )
 
 

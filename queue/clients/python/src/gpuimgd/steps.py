@@ -30,6 +30,14 @@ class Normalize(TypedDict, total=False):
     std: Sequence[float]
 
 
+class Trim(TypedDict, total=False):
+    """The colour of the borders, by default that of the pixel at the top left, and how far colours
+    of borders may differ from it."""
+
+    color: Sequence[int]
+    threshold: int
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
