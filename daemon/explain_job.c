@@ -228,7 +228,10 @@ static void print_parameters(const struct job_output *output, FILE *out)
     struct encoder_settings settings = output->encoder;
     char text[PARAMETER_TEXT_BYTES];
     for (unsigned i = 0; i < PARAMETER_COUNT; i++)
-        if (output->given >> i & 1)
+        if (i == PARAMETER_quality && settings.ssim > 0)
+            fprintf(out, ", quality %d to %d for an SSIM of %g", settings.quality_min,
+                    settings.quality, (double)settings.ssim / SSIM_ONE);
+        else if (output->given >> i & 1)
             fprintf(out, ", %s %s", encoder_parameters[i].name,
                     parameter_text(i, *encoder_setting(&settings, i), text));
 }
@@ -336,6 +339,18 @@ static bool add_parameter(cJSON *object, enum encoder_parameter parameter, int v
     return add_number(object, row->name, value);
 }
 
+/* As the job gives it, with the defaults of its keys. */
+static bool add_quality(cJSON *object, const struct encoder_settings *settings)
+{
+    const char *name = encoder_parameters[PARAMETER_quality].name;
+    if (settings->ssim == 0)
+        return add_number(object, name, settings->quality);
+    cJSON *quality = cJSON_AddObjectToObject(object, name);
+    return quality && add_number(quality, "ssim", (double)settings->ssim / SSIM_ONE) &&
+           add_number(quality, "min", settings->quality_min) &&
+           add_number(quality, "max", settings->quality);
+}
+
 /* Adds all parameters that the format's encoder takes, with their defaults. Some have none. */
 static bool add_parameters(cJSON *item, const struct format *format,
                            struct encoder_settings settings)
@@ -345,7 +360,8 @@ static bool add_parameters(cJSON *item, const struct format *format,
     for (unsigned i = 0; i < PARAMETER_COUNT && ok; i++)
         if (format->parameters >> i & 1 &&
             *encoder_setting(&settings, i) >= encoder_parameters[i].min)
-            ok = add_parameter(object, i, *encoder_setting(&settings, i));
+            ok = i == PARAMETER_quality ? add_quality(object, &settings)
+                                        : add_parameter(object, i, *encoder_setting(&settings, i));
     return ok;
 }
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "codecs/ssim_quality.h"
 #include "conf/lock.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_run.h"
@@ -86,6 +87,19 @@ void admission_wait(struct job_run *run)
     pthread_mutex_unlock(&admission->lock);
 }
 
+/* Memory of an output that the host encodes. */
+static size_t output_need(const struct job_run *run, size_t index)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct plan_variant *variant = &run->plan.variants[output->variant];
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    size_t metadata = image_info_metadata_bytes(&run->info, output->metadata);
+    if (encoder->recompress)
+        return codec_recompress_bytes(&run->info, run->input.bytes);
+    return (encoder->ssim > 0 ? codec_ssim_bytes : codec_encoder_bytes)(
+        output->format, variant->width, variant->height, variant->channels, encoder, metadata);
+}
+
 static size_t encoder_need(const struct job_run *run)
 {
     size_t need = 0;
@@ -94,13 +108,7 @@ static size_t encoder_need(const struct job_run *run)
         if (output->error.status != STATUS_OK || !output->format ||
             output->encoder == CODEC_ON_DEVICE)
             continue;
-        const struct plan_variant *variant = &run->plan.variants[output->variant];
-        const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
-        size_t bytes = encoder->recompress
-                           ? codec_recompress_bytes(&run->info, run->input.bytes)
-                           : codec_encoder_bytes(
-                                 output->format, variant->width, variant->height, variant->channels,
-                                 encoder, image_info_metadata_bytes(&run->info, output->metadata));
+        size_t bytes = output_need(run, i);
         if (bytes > need)
             need = bytes; /* outputs are encoded one at a time */
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/quality.h"
+#include "codecs/ssim_quality.h"
 #include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
@@ -51,6 +52,31 @@ static enum status name_timeout(const struct job_run *run, struct error *error)
                      run->job.timeout_s, late.text);
 }
 
+/* Finds the quality of a file with a given similarity, of at most a given size. */
+static enum status find_quality(struct job_run *run, size_t index, const struct image *image,
+                                struct encode_request *request, const struct codec_sink *sink,
+                                struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct encoder_settings *settings = &request->encoder;
+    struct ssim_trial found = {0};
+    if (settings->ssim > 0 && codec_find_ssim(tools->codec, image, request, sink->buffer,
+                                              sink->capacity, &found, &output->error) != STATUS_OK)
+        return output->error.status;
+    settings->quality = output->quality = found.quality > 0 ? found.quality : settings->quality;
+    if (settings->max_bytes > 0 &&
+        codec_find_quality(tools->codec, image, request, sink->buffer, sink->capacity,
+                           &output->quality, &output->error) != STATUS_OK)
+        return output->error.status;
+    settings->quality = output->quality;
+    if (settings->ssim > 0 && settings->quality < found.quality &&
+        codec_measure_ssim(tools->codec, image, request, sink->buffer, sink->capacity, &found,
+                           &output->error) != STATUS_OK)
+        return output->error.status;
+    output->ssim = found.ssim;
+    return STATUS_OK;
+}
+
 static enum status encode_on_host(struct job_run *run, size_t index, struct codec_sink *sink,
                                   struct worker_tools *tools)
 {
@@ -58,12 +84,9 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
     struct encode_request request = job_outputs_encode_request(run, index);
     struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
                                      run->reserved.memory.output);
-    if (request.encoder.max_bytes > 0) {
-        if (codec_find_quality(tools->codec, &image, &request, sink->buffer, sink->capacity,
-                               &output->quality, &output->error) != STATUS_OK)
-            return name_timeout(run, &output->error);
-        request.encoder.quality = output->quality;
-    }
+    if ((request.encoder.max_bytes > 0 || request.encoder.ssim > 0) &&
+        find_quality(run, index, &image, &request, sink, tools) != STATUS_OK)
+        return name_timeout(run, &output->error);
     if (codec_encode(tools->codec, &image, &request, sink, &output->error) != STATUS_OK)
         return name_timeout(run, &output->error);
     return STATUS_OK;

@@ -55,6 +55,28 @@ static enum status check_max_bytes(const struct job_run *run, size_t index, stru
                      encoder->max_bytes);
 }
 
+/* A search for a similarity changes the quality, and reads its files. */
+static enum status check_ssim(const struct job_run *run, size_t index, const struct format *format,
+                              struct error *error)
+{
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    char text[40];
+    if (encoder->ssim == 0)
+        return STATUS_OK;
+    if (encoder->lossless)
+        return error_set(
+            error, STATUS_BAD_JOB,
+            "%s.lossless is true, but quality.ssim is %g, which chooses the quality of "
+            "a lossy file; omit one of the two",
+            output_name(run, index, text), (double)encoder->ssim / SSIM_ONE);
+    const char *refusal = codec_refusal(format, false);
+    if (refusal)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "%s.quality.ssim needs to read %s, but %s", output_name(run, index, text),
+                         format->noun, refusal);
+    return STATUS_OK;
+}
+
 /* A recompressed file keeps all of the input. */
 static enum status check_recompress(const struct job_run *run, size_t index, struct error *error)
 {
@@ -130,6 +152,7 @@ static enum status check_encoder(const struct job_run *run, size_t index,
                          output_name(run, index, text), format->noun, refusal);
     if (wrong == 0)
         return check_max_bytes(run, index, error) != STATUS_OK ||
+                       check_ssim(run, index, format, error) != STATUS_OK ||
                        check_recompress(run, index, error) != STATUS_OK
                    ? error->status
                    : check_tensor(run, index, format, error);

@@ -312,11 +312,12 @@ def mdoc_free(text):
 
 
 def encoder_type(row):
-    return {"integer": "int", "boolean": "bool", "word": literal(row.get("words", ()))}[row["kind"]]
+    return {"integer": "int", "quality": "Union[int, Quality]", "boolean": "bool",
+            "word": literal(row.get("words", ()))}[row["kind"]]
 
 
 def encoder_text(row, standard):
-    text = (f"{row['min']} to {row['max']}" if row["kind"] == "integer" else
+    text = (f"{row['min']} to {row['max']}" if row["kind"] in ("integer", "quality") else
             "True or False" if row["kind"] == "boolean" else ", ".join(row["words"]))
     text += f"; default: {'none' if standard is None else standard}." if standard != "" else "."
     return text + (" " + mdoc_free(row["help"]) if row["help"] else "")
@@ -340,7 +341,7 @@ def out_module(d):
     more = {key: row for key, row in keys.items() if key != "format"}
     text = HEAD + '"""The settings of outputs: one function per format."""\n'
     text += ("from __future__ import annotations\n\nfrom typing import Literal, Optional, Sequence, Union\n\n"
-             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output\n\n"
+             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output, Quality\n\n"
              f"Format = {literal([f['name'] for f in d.formats])}\n"
              f"Metadata = {literal(d.all['metadata'])}\n\n")
     text += "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(
@@ -405,8 +406,17 @@ def place_object(keys, more):
 
 
 def encoder_schema(row):
+    if row["kind"] == "quality":
+        return {"anyOf": [spread(row["min"], row["max"], "integer"), {"$ref": "#/$defs/quality"}]}
     return ({"type": "boolean"} if row["kind"] == "boolean" else {"enum": row["words"]}
             if row["kind"] == "word" else spread(row["min"], row["max"], "integer"))
+
+
+def quality_schema(d):
+    row = d.encoder["quality"]
+    one = spread(row["min"], row["max"], "integer")
+    return {"type": "object", "additionalProperties": False, "required": ["ssim"],
+            "properties": {"ssim": spread(0.000001, 0.999999), "min": one, "max": one}}
 
 
 def format_rules(d):
@@ -415,7 +425,8 @@ def format_rules(d):
         return r"\.(" + "|".join(any_case(s) for s in f["suffixes"]) + ")" + END
     is_tar = {"properties": {"pack": {"const": "tar"}}, "required": ["pack"]}
     rules = [{"if": {"properties": {"lossless": {"const": True}}, "required": ["lossless"]},
-              "then": {"properties": {"max_bytes": {"maximum": 0}}}},
+              "then": {"properties": {"max_bytes": {"maximum": 0},
+                                      "quality": {"type": "integer"}}}},
              {"if": {"required": ["normalize"]},
               "then": {"required": ["type"], "properties": {"type": {"enum": ["f16", "f32"]}}}}]
     for f in d.formats:
@@ -510,7 +521,7 @@ def job_schema(d):
                              "url": {"$ref": "#/$defs/url"}},
                             {**{n: v[0] for n, v in out_keys.items()}, **encoder}),
              "dependentRequired": {"ttl_s": ["key"], "headers": ["url"]}, "allOf": format_rules(d)}]},
-        "headers": headers_schema(d), "normalize": normalize_schema(d),
+        "headers": headers_schema(d), "quality": quality_schema(d), "normalize": normalize_schema(d),
         "ops": {"type": "array", "maxItems": d.limits["ops"], "items": {"$ref": "#/$defs/operation"}},
         "operation": {"oneOf": [{"enum": simple_names(d)}] + [
             {"$ref": f"#/$defs/op_{o['name']}"} for o in d.operations]},
@@ -567,7 +578,8 @@ def result_schema(d):
     shape = {"type": "array", "minItems": 3, "maxItems": 4, "items": {"type": "integer", "minimum": 1}}
     given = {"type": "object", "patternProperties": {
         f"^{name}(_[0-9]+)?{END}": schema for name, schema in values.items()}}
-    output = {**image, **numbers(["quality"], 1), "encoder": engine, "error": error,
+    output = {**image, **numbers(["quality"], 1),
+              "ssim": {"type": "number", "minimum": 0, "maximum": 1}, "encoder": engine, "error": error,
               "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
               **numbers(["images"]), "values": given}
     images = {**numbers(["count", "done", "failed", "copied", "pixels"]),

@@ -1,5 +1,6 @@
 #include "queue/job/job.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define UNIX_SECONDS_MAX     1e11
 #define RELATIVE_SECONDS_MAX 1e9 /* 31 years */
 static const char *const normalize_keys[] = {"mean", "std", NULL};
+static const char *const quality_keys[] = {"ssim", "min", "max", NULL};
 
 /* Writes and returns a list like "420", "422" or "gray", with the quotes. */
 static const char *list_words(const struct parameter_row *row, char text[128])
@@ -71,12 +73,52 @@ static bool read_parameter(const struct check *check, const cJSON *object, const
     }
 }
 
+/* Reads a quality, or an object with the similarity that a file must have and the qualities that it
+ * may have. */
+static bool read_quality(const struct check *check, const cJSON *object, const char *where,
+                         const struct parameter_row *row, struct encoder_settings *encoder)
+{
+    const cJSON *item = member(object, row->name), *ssim = member(item, "ssim");
+    double least = row->min, most = row->max;
+    char name[96];
+    if (item && !cJSON_IsObject(item) && !is_integer(item, row->min, row->max))
+        return refuse(check,
+                      "%s.%s is %s; it must be an integer from %d to %d, or an object with the key "
+                      "ssim",
+                      where, row->name, shown(item), row->min, row->max);
+    if (!cJSON_IsObject(item)) {
+        encoder->quality = item ? (int)item->valuedouble : encoder->quality;
+        return true;
+    }
+    snprintf(name, sizeof name, "%s.%s", where, row->name);
+    double wanted = cJSON_IsNumber(ssim) ? ssim->valuedouble : 0;
+    if (!check_keys(check, item, name, quality_keys) ||
+        !read_integer(check, item, name, "min", row->min, row->max, &least) ||
+        !read_integer(check, item, name, "max", row->min, row->max, &most))
+        return false;
+    if (!ssim)
+        return refuse(check, "%s has no ssim, the similarity to reach", name);
+    if (!(wanted >= 1.0 / SSIM_ONE && wanted <= (SSIM_ONE - 1.0) / SSIM_ONE))
+        return refuse(check, "%s.ssim is %s; it must be a number from 0.000001 to 0.999999", name,
+                      shown(ssim));
+    if (least > most)
+        return refuse(check, "%s.min is %g; it must be at most max, which is %g", name, least,
+                      most);
+    encoder->ssim = (int)lround(wanted * SSIM_ONE);
+    encoder->quality_min = (int)least;
+    encoder->quality = (int)most;
+    return true;
+}
+
 static bool read_encoder(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {
     for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
         const struct parameter_row *row = &encoder_parameters[i];
-        if (!read_parameter(check, object, where, row, encoder_setting(&output->encoder, i)))
+        if (!(row->kind == PARAMETER_IS_QUALITY
+                  ? read_quality(check, object, where, row, &output->encoder)
+                  : read_parameter(check, object, where, row,
+                                   encoder_setting(&output->encoder, i))))
             return false;
         if (member(object, row->name))
             output->given |= 1u << i;

@@ -30,6 +30,18 @@ class Normalize(TypedDict, total=False):
     std: Sequence[float]
 
 
+class _QualityBounds(TypedDict, total=False):
+    min: int
+    max: int
+
+
+class Quality(_QualityBounds):
+    """The similarity (SSIM) of a file to its image, for which a quality is chosen, and the qualities
+    that are allowed."""
+
+    ssim: float
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
