@@ -30,6 +30,9 @@ enum metadata {
 /* The bit of a parameter in format.parameters. */
 #define TAKES(name) (1u << PARAMETER_##name)
 
+/* The formats of an output whose format is "auto": those that browsers show, of different ages. */
+#define FORMATS_AUTO (1u << FORMAT_jpeg | 1u << FORMAT_webp | 1u << FORMAT_avif)
+
 /* The values of the parameter `subsampling`, in the order of its words. */
 enum subsampling {
     SUBSAMPLING_420,

@@ -129,11 +129,22 @@ def format_names(f):
     return list(dict.fromkeys([f["name"], *f["suffixes"]]))
 
 
+def names(formats):
+    return [name for f in formats for name in format_names(f)]
+
+
+def lossy(d):
+    return [f for f in d.formats if "quality" in f["parameters"]]
+
+
 def output_keys(d):
     words = d.all["metadata"]
     return {
-        "format": ({"enum": [name for f in d.formats for name in format_names(f)]}, None,
-                   "By default that of the suffix of the path or URL, or else that of the input, if it is written."),
+        "format": ({"anyOf": [{"enum": [*names(d.formats), "auto"]},
+                              {"type": "array", "minItems": 1, "items": {"enum": names(lossy(d))}}]}, None,
+                   "By default that of the suffix of the path or URL, or else that of the input, if it is "
+                   "written. With a quality that names a similarity, also a list of formats, of which the "
+                   "smallest file is written, or \"auto\": jpeg, webp and avif."),
         "normalize": ({"$ref": "#/$defs/normalize"}, "Optional[Normalize]",
                       "Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32."),
         "metadata": ({"anyOf": [{"const": "none"}, {"type": "array", "items": {"enum": words}}]},
@@ -351,7 +362,8 @@ def out_module(d):
         own = {k: v for k, v in more.items() if k not in (IMAGE_KEYS if f["tensor"] else TENSOR_KEYS)}
         text += out_function(f["name"], f"Writes {f['noun']}.", rows, f["name"], own)
     rows = [(row, "") for row in d.encoder.values()]
-    every = {"format": (None, "Optional[Format]", keys["format"][2]), **more}
+    every = {"format": (None, "Optional[Union[Format, Literal[\"auto\"], Sequence[Format]]]", keys["format"][2]),
+             **more}
     return text + out_function("image", "Writes the format of the suffix, or else that of the input. "
                                "An encoder's key for another format is an error of the job.",
                                rows, None, every)
@@ -429,6 +441,11 @@ def format_rules(d):
                                       "quality": {"type": "integer"}}}},
              {"if": {"required": ["normalize"]},
               "then": {"required": ["type"], "properties": {"type": {"enum": ["f16", "f32"]}}}}]
+    rules.append({
+        "if": {"properties": {"format": {"anyOf": [{"const": "auto"}, {"type": "array"}]}}, "required": ["format"]},
+        "then": {"required": ["quality"], "properties": {
+            "quality": {"type": "object"}, "max_bytes": {"maximum": 0}, "pack": False, "normalize": False,
+            "path": {"not": {"pattern": "|".join(suffix_of(f) for f in d.formats)}}}}})
     for f in d.formats:
         others = {name: False for name in d.encoder if name not in f["parameters"]}
         if f["tensor"]:

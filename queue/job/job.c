@@ -174,6 +174,54 @@ static bool read_metadata(const struct check *check, const cJSON *object, const 
                         where, shown(list));
 }
 
+/* Reads the formats of a list, which all take a quality. */
+static bool read_formats(const struct check *check, const cJSON *list, const char *where,
+                         unsigned *formats_of)
+{
+    const cJSON *one;
+    char known[FORMAT_LIST_BYTES];
+    cJSON_ArrayForEach(one, list)
+    {
+        const char *name = cJSON_GetStringValue(one);
+        const struct format *format = name ? format_by_name(name) : NULL;
+        if (!format || !(format->parameters & TAKES(quality)))
+            return refuse(check, "%s.format lists %s; a list may have %s", where, shown(one),
+                          format_list(FORMAT_NAMES, TAKES(quality), "\"%s\"", " and ", known));
+        *formats_of |= 1u << (format - formats);
+    }
+    return *formats_of || refuse(check, "%s.format is []; it must have a format", where);
+}
+
+/* A name; or several formats, which can only be compared if they have the same similarity. */
+static bool read_format(const struct check *check, const struct job *job, const cJSON *object,
+                        const char *where, struct job_output *output)
+{
+    const cJSON *format = member(object, "format");
+    const char *name = cJSON_GetStringValue(format);
+    bool is_auto = name && strcmp(name, "auto") == 0;
+    output->format = is_auto ? NULL : name;
+    output->formats = is_auto ? FORMATS_AUTO : 0;
+    if (!format || output->format)
+        return true;
+    if (!name && !cJSON_IsArray(format))
+        return refuse(check, "%s.format is %s; it must be a string, or an array of strings", where,
+                      shown(format));
+    if (!name && !read_formats(check, format, where, &output->formats))
+        return false;
+    if (job_is_set(job))
+        return refuse(check, "%s.format is %s, but the job has many images; name one format", where,
+                      shown(format));
+    if (output->encoder.ssim == 0)
+        return refuse(check,
+                      "%s.format is %s, of which the smallest file is written; set quality to an "
+                      "object with ssim, so that they can be compared",
+                      where, shown(format));
+    if (output->encoder.max_bytes > 0)
+        return refuse(check, "%s.format is %s, but max_bytes is %d; omit one of the two", where,
+                      shown(format), output->encoder.max_bytes);
+    return true;
+}
+
 static bool read_headers(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {
@@ -195,11 +243,9 @@ static bool read_output(const struct check *check, const struct job *job, const 
     const char *path = output->place.path;
     if (path && !check_output_path(check, path, where))
         return false;
-    const cJSON *format = member(item, "format");
-    if (format && !cJSON_IsString(format))
-        return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
-    output->format = cJSON_GetStringValue(format);
-    if (!read_encoder(check, item, where, output) || !read_metadata(check, item, where, output) ||
+    if (!read_encoder(check, item, where, output) ||
+        !read_format(check, job, item, where, output) ||
+        !read_metadata(check, item, where, output) ||
         !read_normalize(check, item, where, &output->normalize) ||
         !read_headers(check, item, where, output) || !read_pack(check, job, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))

@@ -60,11 +60,32 @@ def wanted():
     yield "jpeg-least", "photo", "jpeg", {"quality": {"ssim": 0.1, "min": 35}}
     yield "jpeg-scans", "photo", "jpeg", {"quality": {"ssim": 0.96}, "progressive": True,
                                           "subsampling": "444"}
+    yield "webp-most", "photo", "webp", {"quality": {"ssim": 0.9999, "max": 50}}
     yield "webp-small", "photo", "webp", {"quality": {"ssim": 0.99}, "max_bytes": 2500}
     yield "webp-large", "photo", "webp", {"quality": {"ssim": 0.9}, "max_bytes": 250000}
 
 
+# Jobs with several formats: the key is the name of the output, the values are its image, its keys,
+# and the jobs above of which it is the smallest file, or the most similar one.
+CHOICES = {
+    "auto-photo": ("photo", {"format": "auto", "quality": {"ssim": 0.9}},
+                   ["jpeg-photo-0.9", "webp-photo-0.9", "avif-photo-0.9"]),
+    "auto-tiny": ("tiny", {"format": "auto", "quality": {"ssim": 0.99}},
+                  ["jpeg-tiny-0.99", "webp-tiny-0.99", "avif-tiny-0.99"]),
+    "list-alpha": ("alpha", {"format": ["jpeg", "webp", "jxl"], "quality": {"ssim": 0.95}},
+                   ["webp-alpha-0.95", "jxl-alpha-0.95"]),
+    "list-gray": ("gray", {"format": ["jpeg", "webp"], "quality": {"ssim": 0.95}},
+                  ["jpeg-gray-0.95", "webp-gray-0.95"]),
+    "list-most": ("photo", {"format": ["webp", "jpeg"], "quality": {"ssim": 0.9999, "max": 50}},
+                  ["jpeg-most", "webp-most"]),
+}
 REFUSED = [
+    ({"path": "x.jpg", "format": "auto", "quality": {"ssim": 0.9}},
+     'output.format has several formats, but the suffix of "x.jpg" means jpeg; omit the suffix'),
+    ({"path": "x", "format": ["webp"], "quality": {"ssim": 0.9}, "progressive": True},
+     "output.progressive is no key of the formats of output.format; omit it"),
+    ({"path": "x", "format": ["webp"], "quality": {"ssim": 0.9}, "lossless": True},
+     "output.lossless is true, but quality.ssim is 0.9"),
     ({"path": "x.png", "quality": {"ssim": 0.9}}, "output.quality is a key of jpeg, webp, avif and jxl"),
     ({"path": "x.webp", "quality": {"ssim": 0.9}, "lossless": True},
      "output.lossless is true, but quality.ssim is 0.9"),
@@ -99,6 +120,8 @@ def all_jobs(folder, part):
                 elif part == "converted" and one > 0 and format_name != "jpeg":
                     yield job(f"{name}-{end}-png", f"out/{path}", f"{name}-{end}.png")
     if part == "wanted":
+        for name, (source, keys, _) in CHOICES.items():
+            yield job(name, f"in/{source}.png", {"path": name, **keys})
         for number, (output, _) in enumerate(REFUSED):
             yield job(f"refused-{number}", "in/photo.png", output)
 
@@ -188,6 +211,18 @@ def check_job(folder, results, name, source, format_name, keys):
     return 0
 
 
+def check_choice(folder, results, name, others):
+    """The output is the best of the outputs of other jobs, byte for byte."""
+    told = results[name]["outputs"][0]
+    made = [results[other]["outputs"][0] for other in others if results[other]["status"] == "done"]
+    best = max(made, key=lambda one: one["ssim"]) if name == "list-most" else min(
+        made, key=lambda one: one["bytes"])
+    assert (told["format"], told["quality"], told["ssim"]) == (
+        best["format"], best["quality"], best["ssim"]), f"{told} of {made}"
+    with open(f"{folder}/out/{name}", "rb") as file, open(f"{folder}/out/{best['path']}", "rb") as same:
+        assert file.read() == same.read(), f"the file is not that of {best}"
+
+
 def check(folder):
     results = load_results(folder)
     count = wrong = 0
@@ -198,6 +233,12 @@ def check(folder):
         if why not in error["message"]:
             wrong += 1
             print(f"# {error['message']}; expected {why}")
+    for name, (_, _, others) in CHOICES.items():
+        try:
+            check_choice(folder, results, name, others)
+        except AssertionError as error:
+            wrong += 1
+            print(f"# {name}: {error}")
     for name, source, format_name, keys in wanted():
         result = results[name]
         if result["status"] != "done":

@@ -305,6 +305,34 @@ TEST(test_quality)
     job_clear(&job);
 }
 
+TEST(test_formats)
+{
+    static const struct row rows[] = {
+        {"\"auto\",\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
+        {"[\"jxl\"],\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
+        {"[\"jpg\",\"jpeg\",\"webp\"],\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
+        {"[],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
+         "output.format is []; it must have a format"},
+        {"[\"webp\",\"png\"],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
+         "output.format lists \"png\"; a list may have \"jpeg\", \"webp\", \"avif\" and \"jxl\""},
+        {"[\"webp\",7],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB, "output.format lists 7"},
+        {"[\"auto\"],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB, "format lists \"auto\""},
+        {"{},\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
+         "output.format is {}; it must be a string, or an array of strings"},
+        {"\"auto\"", STATUS_BAD_JOB,
+         "output.format is \"auto\", of which the smallest file is written; set quality to an "
+         "object "
+         "with ssim"},
+        {"[\"webp\"],\"quality\":80", STATUS_BAD_JOB, "output.format is [\"webp\"], of which"},
+        {"\"auto\",\"quality\":{\"ssim\":0.9},\"max_bytes\":900", STATUS_BAD_JOB,
+         "output.format is \"auto\", but max_bytes is 900; omit one of the two"},
+    };
+    run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",\"format\":%s}}", rows);
+    expect("{\"inputs\":[\"a\"],\"output\":{\"path\":\"%%p\",\"format\":%s,"
+           "\"quality\":{\"ssim\":0.9}}}",
+           "\"auto\"", STATUS_BAD_JOB, "but the job has many images; name one format");
+}
+
 TEST(test_output_options)
 {
     static const struct row rows[] = {

@@ -394,7 +394,7 @@ def image(
     type: Optional[Literal["u8", "f16", "f32"]] = None,
     layout: Optional[Literal["hwc", "chw"]] = None,
     channels: Optional[Literal["image", "gray", "rgb"]] = None,
-    format: Optional[Format] = None,
+    format: Optional[Union[Format, Literal["auto"], Sequence[Format]]] = None,
     normalize: Optional[Normalize] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
@@ -453,7 +453,8 @@ def image(
     channels: image, gray, rgb. image keeps 1, 3 or 4 channels; gray makes one, as the operation
         grayscale ; rgb makes three: gray is repeated, and alpha is flattened over background.
     format: By default that of the suffix of the path or URL, or else that of the input, if it is
-        written.
+        written. With a quality that names a similarity, also a list of formats, of which the
+        smallest file is written, or "auto": jpeg, webp and avif.
     normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
