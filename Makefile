@@ -245,8 +245,10 @@ $(O)/%.o: %.c $(O)/flags
 	$(call compile)
 
 $(O)/gpu/cuda/%.o: private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
-# The loops of the CPU engine, of the AV1 encoder and of the PNG writer are written for vectorization.
+# The loops of the CPU engine, of the AV1 encoder, of the PNG writer and of similarities are written for
+# vectorization.
 $(O)/codecs/png/png_kernels.o: private CFLAGS_ALL += -O3
+$(O)/codecs/ssim_compare.o: private CFLAGS_ALL += -O3
 $(O)/gpu/avif/%.o: private CFLAGS_ALL += -O3
 $(O)/gpu/ops/%.o: private CFLAGS_ALL += -O3 -fno-math-errno \
                             $(if $(COUNT),-fprofile-update=single)

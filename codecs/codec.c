@@ -217,6 +217,14 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
            (codec->encoder_bytes ? codec->encoder_bytes(width, height, channels, settings) : 0);
 }
 
+size_t codec_decoder_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings)
+{
+    enum { page = 4096 };
+    size_t region = format->library ? CODEC_WINDOW_BYTES + page : 0;
+    return region + codec_of(format)->decoder_bytes(width, height, channels, settings);
+}
+
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings)
 {

@@ -196,6 +196,12 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
                            uint32_t channels, const struct encoder_settings *settings,
                            size_t metadata_bytes);
 
+/* The most memory, in bytes, that codec_decode needs for a file of the own encoder with these
+ * settings or a lower quality: an upper bound of info->codec_bytes, without the file's length and
+ * metadata. Of a format with a quality. */
+size_t codec_decoder_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings);
+
 /* The longest time, in ns, for which an encoder runs without checking the deadline. It was measured
  * for the slowest images, and is multiplied for slower and shared processors. 0: some
  * milliseconds. */

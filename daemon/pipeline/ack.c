@@ -55,6 +55,8 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
             outputs[i].height = output->height;
             outputs[i].bytes = output->bytes;
             outputs[i].quality = (uint32_t)output->quality;
+            outputs[i].has_ssim = run->job.outputs[i].encoder.ssim > 0;
+            outputs[i].ssim = (double)output->ssim / SSIM_ONE;
             outputs[i].encoder = codec_name(run, output->encoder);
             fill_shape(run, i, &outputs[i]);
         }

@@ -133,7 +133,9 @@ struct job_run_output {
     size_t variant;            /* index in the plan; valid only while error is unset */
     uint32_t width, height;
     uint64_t bytes;
-    int quality;               /* that max_bytes needed; 0: the job's */
+    int quality; /* that max_bytes or a similarity needed; 0: the job's */
+    int ssim;    /* of the file to its image, in units of 1 / SSIM_ONE, if the job
+                    names a similarity */
     bool placed; /* the file has its final name, or the server or Redis has the output */
     struct files_identity identity; /* of that file */
     struct job_run *run;       /* set for an upload */

@@ -131,11 +131,22 @@ def format_names(f):
     return list(dict.fromkeys([f["name"], *f["suffixes"]]))
 
 
+def names(formats):
+    return [name for f in formats for name in format_names(f)]
+
+
+def lossy(d):
+    return [f for f in d.formats if "quality" in f["parameters"]]
+
+
 def output_keys(d):
     words = d.all["metadata"]
     return {
-        "format": ({"enum": [name for f in d.formats for name in format_names(f)]}, None,
-                   "By default that of the suffix of the path or URL, or else that of the input, if it is written."),
+        "format": ({"anyOf": [{"enum": [*names(d.formats), "auto"]},
+                              {"type": "array", "minItems": 1, "items": {"enum": names(lossy(d))}}]}, None,
+                   "By default that of the suffix of the path or URL, or else that of the input, if it is "
+                   "written. With a quality that names a similarity, also a list of formats, of which the "
+                   "smallest file is written, or \"auto\": jpeg, webp and avif."),
         "normalize": ({"$ref": "#/$defs/normalize"}, "Optional[Normalize]",
                       "Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32."),
         "metadata": ({"anyOf": [{"const": "none"}, {"type": "array", "items": {"enum": words}}]},
@@ -314,11 +325,12 @@ def mdoc_free(text):
 
 
 def encoder_type(row):
-    return {"integer": "int", "boolean": "bool", "word": literal(row.get("words", ()))}[row["kind"]]
+    return {"integer": "int", "quality": "Union[int, Quality]", "boolean": "bool",
+            "word": literal(row.get("words", ()))}[row["kind"]]
 
 
 def encoder_text(row, standard):
-    text = (f"{row['min']} to {row['max']}" if row["kind"] == "integer" else
+    text = (f"{row['min']} to {row['max']}" if row["kind"] in ("integer", "quality") else
             "True or False" if row["kind"] == "boolean" else ", ".join(row["words"]))
     text += f"; default: {'none' if standard is None else standard}." if standard != "" else "."
     return text + (" " + mdoc_free(row["help"]) if row["help"] else "")
@@ -342,7 +354,7 @@ def out_module(d):
     more = {key: row for key, row in keys.items() if key != "format"}
     text = HEAD + '"""The settings of outputs: one function per format."""\n'
     text += ("from __future__ import annotations\n\nfrom typing import Literal, Optional, Sequence, Union\n\n"
-             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output\n\n"
+             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output, Quality\n\n"
              f"Format = {literal([f['name'] for f in d.formats])}\n"
              f"Metadata = {literal(d.all['metadata'])}\n\n")
     text += "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(
@@ -352,7 +364,8 @@ def out_module(d):
         own = {k: v for k, v in more.items() if k not in (IMAGE_KEYS if f["tensor"] else TENSOR_KEYS)}
         text += out_function(f["name"], f"Writes {f['noun']}.", rows, f["name"], own)
     rows = [(row, "") for row in d.encoder.values()]
-    every = {"format": (None, "Optional[Format]", keys["format"][2]), **more}
+    every = {"format": (None, "Optional[Union[Format, Literal[\"auto\"], Sequence[Format]]]", keys["format"][2]),
+             **more}
     return text + out_function("image", "Writes the format of the suffix, or else that of the input. "
                                "An encoder's key for another format is an error of the job.",
                                rows, None, every)
@@ -407,8 +420,17 @@ def place_object(keys, more):
 
 
 def encoder_schema(row):
+    if row["kind"] == "quality":
+        return {"anyOf": [spread(row["min"], row["max"], "integer"), {"$ref": "#/$defs/quality"}]}
     return ({"type": "boolean"} if row["kind"] == "boolean" else {"enum": row["words"]}
             if row["kind"] == "word" else spread(row["min"], row["max"], "integer"))
+
+
+def quality_schema(d):
+    row = d.encoder["quality"]
+    one = spread(row["min"], row["max"], "integer")
+    return {"type": "object", "additionalProperties": False, "required": ["ssim"],
+            "properties": {"ssim": spread(0.000001, 0.999999), "min": one, "max": one}}
 
 
 def format_rules(d):
@@ -417,9 +439,15 @@ def format_rules(d):
         return r"\.(" + "|".join(any_case(s) for s in f["suffixes"]) + ")" + END
     is_tar = {"properties": {"pack": {"const": "tar"}}, "required": ["pack"]}
     rules = [{"if": {"properties": {"lossless": {"const": True}}, "required": ["lossless"]},
-              "then": {"properties": {"max_bytes": {"maximum": 0}}}},
+              "then": {"properties": {"max_bytes": {"maximum": 0},
+                                      "quality": {"type": "integer"}}}},
              {"if": {"required": ["normalize"]},
               "then": {"required": ["type"], "properties": {"type": {"enum": ["f16", "f32"]}}}}]
+    rules.append({
+        "if": {"properties": {"format": {"anyOf": [{"const": "auto"}, {"type": "array"}]}}, "required": ["format"]},
+        "then": {"required": ["quality"], "properties": {
+            "quality": {"type": "object"}, "max_bytes": {"maximum": 0}, "pack": False, "normalize": False,
+            "path": {"not": {"pattern": "|".join(suffix_of(f) for f in d.formats)}}}}})
     for f in d.formats:
         others = {name: False for name in d.encoder if name not in f["parameters"]}
         if f["tensor"]:
@@ -512,7 +540,7 @@ def job_schema(d):
                              "url": {"$ref": "#/$defs/url"}},
                             {**{n: v[0] for n, v in out_keys.items()}, **encoder}),
              "dependentRequired": {"ttl_s": ["key"], "headers": ["url"]}, "allOf": format_rules(d)}]},
-        "headers": headers_schema(d), "normalize": normalize_schema(d),
+        "headers": headers_schema(d), "quality": quality_schema(d), "normalize": normalize_schema(d),
         "trim": {"type": "object", "additionalProperties": False, "properties": {
             "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": byte},
             "threshold": byte}},
@@ -578,7 +606,8 @@ def result_schema(d):
     shape = {"type": "array", "minItems": 3, "maxItems": 4, "items": {"type": "integer", "minimum": 1}}
     given = {"type": "object", "patternProperties": {
         f"^{name}(_[0-9]+)?{END}": schema for name, schema in values.items()}}
-    output = {**image, **numbers(["quality"], 1), "encoder": engine, "error": error,
+    output = {**image, **numbers(["quality"], 1),
+              "ssim": {"type": "number", "minimum": 0, "maximum": 1}, "encoder": engine, "error": error,
               "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
               **numbers(["images"]), "values": given}
     images = {**numbers(["count", "done", "failed", "copied", "pixels"]),

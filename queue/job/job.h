@@ -76,6 +76,8 @@ struct job_output {
                                images: queue/job/member_name.h */
     enum job_pack pack;
     const char *format;   /* as the job gives it, not checked here; or NULL */
+    unsigned formats;     /* one bit per enum format_id: the smallest file of these formats is
+                             written, all of the similarity encoder.ssim; 0: there is no list */
     struct encoder_settings encoder;
     unsigned given;       /* one bit per enum encoder_parameter that the job sets */
     struct normalization normalize; /* of a tensor */

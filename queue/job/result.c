@@ -156,6 +156,8 @@ static void write_outputs(struct writer *writer, const struct result *result)
             writer_number(writer, "bytes", output->bytes);
         if (output->quality)
             writer_number(writer, "quality", output->quality);
+        if (output->has_ssim)
+            writer_decimal(writer, "ssim", output->ssim, 6);
         writer_text(writer, "encoder", output->encoder);
         write_shape(writer, output);
         writer_json(writer, "values", output->values);
@@ -307,7 +309,7 @@ static bool is_key_of(const char *name, const char *key, bool is_set)
 /* Other images of an output of many are in place. */
 static bool deny_output(cJSON *output, const struct error *error, bool is_set)
 {
-    static const char *const written[] = {"width",   "height", "bytes", "quality",
+    static const char *const written[] = {"width",   "height", "bytes", "quality", "ssim",
                                           "encoder", "dtype",  "shape", "values"};
     for (size_t i = 0; i < sizeof written / sizeof *written && !is_set; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);

@@ -250,6 +250,30 @@ TEST(test_parameters)
     cJSON_Delete(json);
     free(out);
     free(err);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':{'path':'a.jpg',"
+                        "'quality':{'ssim':0.98,'max':90}}}",
+                        0, ""),
+                ", quality 1 to 90 for an SSIM of 0.98\n", "no pass", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'outputs.0.parameters.quality.ssim':0.98,"
+                    "'outputs.0.parameters.quality.min':1,'outputs.0.parameters.quality.max':90}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':{'path':'a','format':["
+                        "'jpg','jpeg'],'quality':{'ssim':0.9}}}",
+                        0, ""),
+                "output   a: jpeg (the smallest), 640 x 427 x 3, quality 1 to 100 for an SSIM of "
+                "0.9\n",
+                "no pass", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'outputs.0.format.0':'jpeg','outputs.0.format.1':null,"
+                    "'outputs.0.parameters.quality.ssim':0.9}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
     check_lines(explain("{'input':'cat.jpg','orient':false,'output':{'path':'a.png',"
                         "'colors':16}}",
                         0, ""),

@@ -38,6 +38,18 @@ class Trim(TypedDict, total=False):
     threshold: int
 
 
+class _QualityBounds(TypedDict, total=False):
+    min: int
+    max: int
+
+
+class Quality(_QualityBounds):
+    """The similarity (SSIM) of a file to its image, for which a quality is chosen, and the qualities
+    that are allowed."""
+
+    ssim: float
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
