@@ -186,6 +186,16 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          const struct codec_limits *limits, const struct image *dst,
                          struct error *error) MUST_CHECK;
 
+/* Measures a text as codec_probe reads a header, and draws it as RGBA as codec_decode decodes a
+ * file. bytes: a struct text_style, then the text. Errors: bad_op if this program cannot draw texts
+ * or no font has a character, image_too_large, decode_failed, decode_limit, out_of_memory. */
+enum status codec_measure_text(struct codec_context *context, const uint8_t *bytes, size_t length,
+                               const struct codec_limits *limits, struct image_info *info,
+                               struct error *error) MUST_CHECK;
+enum status codec_draw_text(struct codec_context *context, const uint8_t *bytes, size_t length,
+                            const struct image_info *info, const struct codec_limits *limits,
+                            const struct image *dst, struct error *error) MUST_CHECK;
+
 /* Estimates the largest size of an encoded image in bytes. Only a JPEG of noise can exceed it. */
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,

@@ -8,6 +8,7 @@ const struct op_hint op_hints[] = {
     {"gaussian", NULL, "blur gaussianblur gaussblur boxblur smooth soften"},
     {"unsharp", NULL, "sharpen sharp unsharpmask"},
     {"composite", NULL, "watermark overlay blend logo stamp paste"},
+    {"text", NULL, "caption label annotate title watermarktext drawtext"},
     {"resize", NULL,
      "thumbnail thumb scale rescale resample resizefit fit contain shrink reduce downscale "
      "downsample upscale enlarge"},

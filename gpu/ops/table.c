@@ -22,6 +22,7 @@
     X(convolve)                                                                                    \
     X(median)                                                                                      \
     X(composite)                                                                                   \
+    X(text)                                                                                        \
     X(equalize)                                                                                    \
     X(otsu)                                                                                        \
     X(histogram)                                                                                   \

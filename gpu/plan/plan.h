@@ -21,6 +21,7 @@
 #include "codecs/image.h"
 #include "conf/format.h"
 #include "conf/status.h"
+#include "conf/text_style.h"
 #include "conf/trim.h"
 
 #ifdef __cplusplus
@@ -87,11 +88,18 @@ struct op_place {
     const char *path, *key;
 };
 
+/* A text to draw. */
+struct plan_text {
+    const char *text;
+    struct text_style style;
+};
+
 /* The argument of plan_overlays.find: which overlay an operation needs. */
 struct plan_overlay_request {
     unsigned number; /* plan_target.number */
     int position;    /* of the operation in the target's ops */
     struct op_place place;
+    const struct plan_text *text; /* NULL: the overlay is the image at `place` */
     uint32_t width; /* the overlay is resized to this width, as by resize_exact, with its aspect
                        ratio; 0: it is not resized */
 };

@@ -232,6 +232,8 @@ def param_schema(p):
                 "items": {"type": "array", **odd_lengths(n), "items": spread(low, high)}}
     if kind == "boolean":
         return {"type": "boolean"}
+    if kind == "text":
+        return {"type": "string", "minLength": 1, "maxLength": exact(high)}
     if kind in ("color", "place"):
         return {"$ref": "#/$defs/" + {"color": "color", "place": "overlay"}[kind]}
     return spread(low, high, kind)
@@ -241,7 +243,7 @@ def param_type(p):
     return {"integer": "int", "odd": "int", "number": "float", "boolean": "bool",
             "integers": "Sequence[int]", "numbers": "Sequence[float]",
             "matrix": "Sequence[Sequence[float]]", "odd_matrix": "Sequence[Sequence[float]]",
-            "color": "Color", "place": "OverlayPlace",
+            "color": "Color", "place": "OverlayPlace", "text": "str",
             "word": literal(p.get("words", ()))}[p["kind"]]
 
 
@@ -260,6 +262,7 @@ def param_text(p):
                       f"most {n}",
         "color": "[red, green, blue] or [red, green, blue, alpha] of 0 to 255, or \"transparent\"",
         "place": "a path, a Key, or an Upload",
+        "text": f"{low} to {high} bytes of UTF-8",
     }[p["kind"]]
     if p["required"]:
         text += "; required"

@@ -105,6 +105,7 @@ static const struct recipe recipes[] = {
     {.ops = "['grayscale',{'op':'median','size':3}]"},
     {.ops = "[{'op':'composite','input':'colour-40x20','gravity':'southeast','opacity':0.7}]"},
     {.ops = "[{'op':'composite','input':'gray-9x7','tile':true}]"},
+    {.ops = "[{'op':'text','text':'colour-30x9','size':9,'gravity':'south','opacity':0.9}]"},
     {.ops = "['equalize']"},
     {.ops = "['otsu']"},
     {.ops = "['histogram','stats']"},

@@ -22,7 +22,7 @@ static const char *const kinds[] = {
     [OP_KIND_INTEGER] = "integer", [OP_KIND_ODD] = "odd",       [OP_KIND_NUMBER] = "number",
     [OP_KIND_BOOLEAN] = "boolean", [OP_KIND_WORD] = "word",     [OP_KIND_INTEGERS] = "integers",
     [OP_KIND_NUMBERS] = "numbers", [OP_KIND_MATRIX] = "matrix", [OP_KIND_ODD_MATRIX] = "odd_matrix",
-    [OP_KIND_COLOR] = "color",     [OP_KIND_PLACE] = "place",
+    [OP_KIND_COLOR] = "color",     [OP_KIND_PLACE] = "place",   [OP_KIND_TEXT] = "text",
 };
 
 static cJSON *list_of(const char *const *words)
