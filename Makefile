@@ -109,6 +109,8 @@ $(eval $(call optional,JXL,JPEG XL,libjxl >= 0.7,libjxl of 0.7 or later,jobs wit
 $(eval $(call optional,HEIF,HEIC,libheif >= 1.12,libheif of 1.12 or later,jobs with HEIC files will fail,_CODEC))
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))
 $(eval $(call optional,TIFF,TIFF,libtiff-4 >= 4.2,libtiff of 4.2 or later,jobs with TIFF files will fail,_CODEC))
+$(eval $(call optional,TEXT,text,pangocairo >= 1.50,Pango of 1.50 or later,jobs with the operation text will fail,_CODEC))
+LIBS_CODEC += $(and $(call have,TEXT),fontconfig)
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
 $(eval $(call optional,TLS,TLS,openssl,OpenSSL,rediss:// will be refused))
 # Only gpuimgd-codec is linked with LIBS_CODEC, and tests that compare with these libraries.
@@ -172,7 +174,8 @@ AVIF_ROOMS = frame predict transform kernels decide entropy
 
 comma := ,
 # Functions that gpuimgd-codec defines in the place of libraries, which may be loaded as plugins.
-LDFLAGS_CODEC = $(and $(call have,HEIF),-Wl$(comma)--export-dynamic-symbol=de265_start_worker_threads)
+LDFLAGS_CODEC = $(addprefix -Wl$(comma)--export-dynamic-symbol=,$(and $(call have,HEIF),de265_start_worker_threads) \
+                  $(and $(call have,TEXT),access open open64 fstat fstat64))
 
 # The folders of the daemon's source files. gpu/cuda/ calls the CUDA runtime.
 ROOMS    = conf codecs codecs/avif codecs/jpeg codecs/png codecs/webp codecs/process codecs/archive queue/redis queue/lease queue/job gpu/colour gpu/plan gpu/engine \
@@ -199,7 +202,7 @@ SCRIPTS  = $(sort $(wildcard queue/scripts/*.lua))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, JXL=, HEIF=, GIF=, TIFF=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
+## all: build the daemon and gpuimgctl, the default (CUDA=yes|no|auto, also HTTP=, CURL=, LCMS=, WEBP=, AVIF=, JXL=, HEIF=, GIF=, TIFF=, TEXT=, ARCHIVE= and TLS=; WERROR=yes, VARIANT=release|asan|tsan|coverage)
 all: say-gpus say-libraries $(O)/gpuimgd $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
 ## all-gpus: build the daemon that make install installs, with machine code for all GPUs (CUDA_ARCHS=native: for this host's)
 all-gpus: say-all-gpus say-libraries $(INSTALLED) $(CODEC) $(O)/gpuimgctl $(O)/queue/ctl/gpuimgctl.bash
@@ -245,8 +248,10 @@ $(O)/%.o: %.c $(O)/flags
 	$(call compile)
 
 $(O)/gpu/cuda/%.o: private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
-# The loops of the CPU engine, of the AV1 encoder and of the PNG writer are written for vectorization.
+# The loops of the CPU engine, of the AV1 encoder, of the PNG writer and of similarities are written for
+# vectorization.
 $(O)/codecs/png/png_kernels.o: private CFLAGS_ALL += -O3
+$(O)/codecs/ssim_compare.o: private CFLAGS_ALL += -O3
 $(O)/gpu/avif/%.o: private CFLAGS_ALL += -O3
 $(O)/gpu/ops/%.o: private CFLAGS_ALL += -O3 -fno-math-errno \
                             $(if $(COUNT),-fprofile-update=single)

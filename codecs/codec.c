@@ -187,6 +187,26 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                                           request, limits, dst, error);
 }
 
+enum status codec_measure_text(struct codec_context *context, const uint8_t *bytes, size_t length,
+                               const struct codec_limits *limits, struct image_info *info,
+                               struct error *error)
+{
+    const char *refusal = codec_text_refusal();
+    *info = (struct image_info){.orientation = 1, .frames = 1, .format = &codec_text_format};
+    if (refusal)
+        return error_set(error, STATUS_BAD_OP, "%s", refusal);
+    return codec_process_probe(&context->process, bytes, length, limits, info, error);
+}
+
+enum status codec_draw_text(struct codec_context *context, const uint8_t *bytes, size_t length,
+                            const struct image_info *info, const struct codec_limits *limits,
+                            const struct image *dst, struct error *error)
+{
+    const struct decode_request request = {.as = DECODE_COLOUR};
+    return codec_process_decode(&context->process, bytes, length, info, &request, limits, dst,
+                                error);
+}
+
 bool codec_composes(const struct format *format)
 {
     return codec_of(format)->next_frame != NULL;
@@ -225,6 +245,14 @@ size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t
     size_t bytes = codec->metadata_copies * metadata_bytes;
     return bytes +
            (codec->encoder_bytes ? codec->encoder_bytes(width, height, channels, settings) : 0);
+}
+
+size_t codec_decoder_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings)
+{
+    enum { page = 4096 };
+    size_t region = format->library ? CODEC_WINDOW_BYTES + page : 0;
+    return region + codec_of(format)->decoder_bytes(width, height, channels, settings);
 }
 
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,

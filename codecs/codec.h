@@ -190,6 +190,16 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
                          const struct codec_limits *limits, const struct image *dst,
                          struct error *error) MUST_CHECK;
 
+/* Measures a text as codec_probe reads a header, and draws it as RGBA as codec_decode decodes a
+ * file. bytes: a struct text_style, then the text. Errors: bad_op if this program cannot draw texts
+ * or no font has a character, image_too_large, decode_failed, decode_limit, out_of_memory. */
+enum status codec_measure_text(struct codec_context *context, const uint8_t *bytes, size_t length,
+                               const struct codec_limits *limits, struct image_info *info,
+                               struct error *error) MUST_CHECK;
+enum status codec_draw_text(struct codec_context *context, const uint8_t *bytes, size_t length,
+                            const struct image_info *info, const struct codec_limits *limits,
+                            const struct image *dst, struct error *error) MUST_CHECK;
+
 /* Estimates the largest size of an encoded image in bytes. Only a JPEG of noise can exceed it. */
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
@@ -199,6 +209,12 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
                            size_t metadata_bytes);
+
+/* The most memory, in bytes, that codec_decode needs for a file of the own encoder with these
+ * settings or a lower quality: an upper bound of info->codec_bytes, without the file's length and
+ * metadata. Of a format with a quality. */
+size_t codec_decoder_bytes(const struct format *format, uint32_t width, uint32_t height,
+                           uint32_t channels, const struct encoder_settings *settings);
 
 /* The longest time, in ns, for which an encoder runs without checking the deadline. It was measured
  * for the slowest images, and is multiplied for slower and shared processors. 0: some

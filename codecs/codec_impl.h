@@ -65,6 +65,10 @@ struct codec {
     /* NULL if the encoder needs memory for only a few rows. */
     size_t (*encoder_bytes)(uint32_t width, uint32_t height, uint32_t channels,
                             const struct encoder_settings *settings);
+    /* As codec_decoder_bytes; of a format with a library, without its region. NULL: the format has
+     * no quality, or is not written. */
+    size_t (*decoder_bytes)(uint32_t width, uint32_t height, uint32_t channels,
+                            const struct encoder_settings *settings);
     /* The longest time between two checks of the deadline, in ns per pixel, as measured for noise,
      * gradients and periodic images. NULL if it is only some milliseconds per image. */
     uint64_t (*encoder_blind_ns)(uint32_t channels, const struct encoder_settings *settings);

@@ -13,6 +13,11 @@ const struct format formats[FORMAT_COUNT] = {
 };
 
 #define INTEGER   PARAMETER_IS_INTEGER, {NULL}
+#define QUALITY                                                                                    \
+    PARAMETER_IS_QUALITY,                                                                          \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
 #define BOOL      PARAMETER_IS_BOOL, {NULL}
 #define WORD(...) PARAMETER_IS_WORD, {__VA_ARGS__}
 
@@ -161,7 +166,7 @@ const char *parameter_text(enum encoder_parameter parameter, int value,
                            char text[PARAMETER_TEXT_BYTES])
 {
     const struct parameter_row *row = &encoder_parameters[parameter];
-    if (row->kind == PARAMETER_IS_INTEGER)
+    if (row->kind == PARAMETER_IS_INTEGER || row->kind == PARAMETER_IS_QUALITY)
         snprintf(text, PARAMETER_TEXT_BYTES, "%d", value);
     else
         snprintf(text, PARAMETER_TEXT_BYTES, "%s",

@@ -30,6 +30,9 @@ enum metadata {
 /* The bit of a parameter in format.parameters. */
 #define TAKES(name) (1u << PARAMETER_##name)
 
+/* The formats of an output whose format is "auto": those that browsers show, of different ages. */
+#define FORMATS_AUTO (1u << FORMAT_jpeg | 1u << FORMAT_webp | 1u << FORMAT_avif)
+
 /* The values of the parameter `subsampling`, in the order of its words. */
 enum subsampling {
     SUBSAMPLING_420,
@@ -61,10 +64,18 @@ struct normalization {
     double mean[4], std[4];
 };
 
+/* The similarity of an image to itself (codecs/ssim.h). Six decimal places are more than anyone can
+ * see, and the sum of all windows fits 64 bits. */
+#define SSIM_ONE 1000000
+
 /* The parameters of all encoders. An encoder reads only its own. */
 struct encoder_settings {
 #define PARAMETER(name, ...) int name;
 #include "conf/formats.def"
+    /* The parameter `quality` as an object: the lowest quality of quality_min to quality whose file
+     * has this similarity to the image, in units of 1 / SSIM_ONE (codecs/ssim.h). 0: the quality is
+     * given. */
+    int ssim, quality_min;
 };
 
 struct format {
@@ -89,7 +100,12 @@ struct format {
                             read. NULL: the format is written */
 };
 
-enum parameter_kind { PARAMETER_IS_INTEGER, PARAMETER_IS_BOOL, PARAMETER_IS_WORD };
+enum parameter_kind {
+    PARAMETER_IS_INTEGER,
+    PARAMETER_IS_QUALITY,
+    PARAMETER_IS_BOOL,
+    PARAMETER_IS_WORD
+};
 
 struct parameter_row {
     const char *name;

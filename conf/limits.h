@@ -104,6 +104,15 @@
 /* Resident memory of a codec process for the code and data of libraries: 6 MiB after the start, 12
  * MiB after tasks of all kinds. */
 #define CODEC_LIBRARIES_BYTES (16 * MIB)
+/* A text that is drawn: bytes of UTF-8, and pixels of an em and between two lines. A page of text
+ * has 3,000 bytes. */
+#define TEXT_BYTES_MAX      4096
+#define TEXT_FONT_BYTES_MAX 128
+#define TEXT_SIZE_MAX       2000
+#define TEXT_SPACING_MAX    2000
+/* Memory of the codec process for a text besides its pixels: mostly its fonts, which are files in
+ * the page cache and count twice. Those of Chinese have 20 MB, colour emoji 10 MB. */
+#define TEXT_WORK_BYTES (160 * MIB)
 /* With more harmless warnings of libjpeg (bytes before a marker) the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
 /* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */

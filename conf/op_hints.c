@@ -8,6 +8,7 @@ const struct op_hint op_hints[] = {
     {"gaussian", NULL, "blur gaussianblur gaussblur boxblur smooth soften"},
     {"unsharp", NULL, "sharpen sharp unsharpmask"},
     {"composite", NULL, "watermark overlay blend logo stamp paste"},
+    {"text", NULL, "caption label annotate title watermarktext drawtext"},
     {"resize", NULL,
      "thumbnail thumb scale rescale resample resizefit fit contain shrink reduce downscale "
      "downsample upscale enlarge"},
@@ -34,6 +35,9 @@ const struct op_hint op_hints[] = {
     {"median", NULL, "denoise despeckle medianblur"},
     {"histogram", NULL, "hist"},
     {"stats", NULL, "mean average averagecolor averagecolour statistics"},
+    {"palette", NULL,
+     "dominant dominantcolor dominantcolors dominantcolour dominantcolours colors colours "
+     "colorthief vibrant"},
     {"phash", NULL, "hash imagehash perceptualhash ahash dhash"},
     {"blurhash", NULL, "placeholder lqip"},
     {NULL, "images are turned upright by their EXIF unless the job has \"orient\": false",

@@ -206,6 +206,8 @@ static void print_input(const struct job_run *run, FILE *out)
         fprintf(out, ", one of %" PRIu32 " %ss", info->frames, format_part(info->format));
     else if (info->frames > 1)
         fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);
+    if (run->job.trim.wanted)
+        fputs(", planned as if it had no borders to trim", out);
     if (info->gain_map)
         fputs(", with a gain map, which is dropped", out);
     fprintf(out, ", %" PRIu64 " bytes\n", run->input.bytes);
@@ -237,9 +239,27 @@ static void print_parameters(const struct job_output *output, FILE *out)
     struct encoder_settings settings = output->encoder;
     char text[PARAMETER_TEXT_BYTES];
     for (unsigned i = 0; i < PARAMETER_COUNT; i++)
-        if (output->given >> i & 1)
+        if (i == PARAMETER_quality && settings.ssim > 0)
+            fprintf(out, ", quality %d to %d for an SSIM of %g", settings.quality_min,
+                    settings.quality, (double)settings.ssim / SSIM_ONE);
+        else if (output->given >> i & 1)
             fprintf(out, ", %s %s", encoder_parameters[i].name,
                     parameter_text(i, *encoder_setting(&settings, i), text));
+}
+
+/* The format, or those of a list that hold the image. */
+static void print_format(const struct job_run *run, size_t index, FILE *out)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct job_output *wanted = &run->job.outputs[index];
+    const struct plan_variant *v = &run->plan.variants[output->variant];
+    const struct format *format = NULL;
+    if (!wanted->formats)
+        fputs(output->format ? output->format->name : "no image", out);
+    while ((format = job_outputs_next_format(wanted, format, v->width, v->height, v->channels)))
+        fprintf(out, "%s ", format->name);
+    if (wanted->formats)
+        fputs("(the smallest)", out);
 }
 
 static void print_output(const struct job_run *run, size_t index, FILE *out)
@@ -256,9 +276,9 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
         return;
     }
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    fprintf(out, "%s, %" PRIu32 " x %" PRIu32 " x %" PRIu32,
-            output->format ? output->format->name : "no image", variant->width,
-            variant->height, variant->channels);
+    print_format(run, index, out);
+    fprintf(out, ", %" PRIu32 " x %" PRIu32 " x %" PRIu32, variant->width, variant->height,
+            variant->channels);
     print_parameters(&run->job.outputs[index], out);
     fputc('\n', out);
     if (run->job.outputs[index].encoder.recompress)
@@ -321,7 +341,8 @@ static bool add_input(cJSON *json, const struct job_run *run)
            add_size(input, info->width, info->height, info->channels) &&
            add_number(input, "orientation", info->orientation) &&
            cJSON_AddBoolToObject(input, "oriented", run->job.orient && info->orientation != 1) &&
-           add_number(input, "bytes", (double)run->input.bytes);
+           add_number(input, "bytes", (double)run->input.bytes) &&
+           (!run->job.trim.wanted || cJSON_AddTrueToObject(input, "trim"));
 }
 
 static bool add_decode(cJSON *json, const struct job_run *run)
@@ -351,6 +372,18 @@ static bool add_parameter(cJSON *object, enum encoder_parameter parameter, int v
     return add_number(object, row->name, value);
 }
 
+/* As the job gives it, with the defaults of its keys. */
+static bool add_quality(cJSON *object, const struct encoder_settings *settings)
+{
+    const char *name = encoder_parameters[PARAMETER_quality].name;
+    if (settings->ssim == 0)
+        return add_number(object, name, settings->quality);
+    cJSON *quality = cJSON_AddObjectToObject(object, name);
+    return quality && add_number(quality, "ssim", (double)settings->ssim / SSIM_ONE) &&
+           add_number(quality, "min", settings->quality_min) &&
+           add_number(quality, "max", settings->quality);
+}
+
 /* Adds all parameters that the format's encoder takes, with their defaults. Some have none. */
 static bool add_parameters(cJSON *item, const struct format *format,
                            struct encoder_settings settings)
@@ -360,8 +393,23 @@ static bool add_parameters(cJSON *item, const struct format *format,
     for (unsigned i = 0; i < PARAMETER_COUNT && ok; i++)
         if (format->parameters >> i & 1 &&
             *encoder_setting(&settings, i) >= encoder_parameters[i].min)
-            ok = add_parameter(object, i, *encoder_setting(&settings, i));
+            ok = i == PARAMETER_quality ? add_quality(object, &settings)
+                                        : add_parameter(object, i, *encoder_setting(&settings, i));
     return ok;
+}
+
+/* The formats of a list that hold the image, and the quality. */
+static bool add_formats(cJSON *item, const struct job_run *run, size_t index)
+{
+    const struct job_output *wanted = &run->job.outputs[index];
+    const struct plan_variant *v = &run->plan.variants[run->outputs[index].variant];
+    const struct format *format = NULL;
+    cJSON *list = cJSON_AddArrayToObject(item, "format");
+    cJSON *parameters = cJSON_AddObjectToObject(item, "parameters");
+    while (list &&
+           (format = job_outputs_next_format(wanted, format, v->width, v->height, v->channels)))
+        cJSON_AddItemToArray(list, cJSON_CreateString(format->name));
+    return list && parameters && add_quality(parameters, &wanted->encoder);
 }
 
 static bool add_output(cJSON *list, const struct job_run *run, size_t index)
@@ -374,9 +422,11 @@ static bool add_output(cJSON *list, const struct job_run *run, size_t index)
     if (output->error.status != STATUS_OK)
         return add_error(item, &output->error);
     const struct plan_variant *variant = &run->plan.variants[output->variant];
-    return (!output->format ||
-            (cJSON_AddStringToObject(item, "format", output->format->name) &&
-             add_parameters(item, output->format, run->job.outputs[index].encoder))) &&
+    return (run->job.outputs[index].formats
+                ? add_formats(item, run, index)
+                : !output->format ||
+                      (cJSON_AddStringToObject(item, "format", output->format->name) &&
+                       add_parameters(item, output->format, run->job.outputs[index].encoder))) &&
            add_size(item, variant->width, variant->height, variant->channels) &&
            json_set(item, "passes", plan_json_passes(&run->plan, output->variant));
 }

@@ -35,6 +35,9 @@ want_command() { # command package
 want_library() { # pkg-config name, package
     has_library "$1" || wanted="$wanted $2"
 }
+want_font() { # code point, package
+    fc-list ":charset=$1" 2>/dev/null | grep -q . || wanted="$wanted $2"
+}
 
 want_module() { # Python module, package
     /usr/bin/python3 -c "import $1" 2>/dev/null || wanted="$wanted $2"
@@ -60,6 +63,7 @@ need_build() {
     want_library libheif libheif-dev
     want_library libgif libgif-dev
     want_library libtiff-4 libtiff-dev
+    want_library pangocairo libpango1.0-dev
     want_library libarchive libarchive-dev
     want_library openssl libssl-dev
 }
@@ -169,6 +173,11 @@ else
     want_module aiohttp python3-aiohttp
     want_module numpy python3-numpy
     want_module PIL python3-pil
+    # test_text_drawing: DejaVu has Arabic and Hebrew, the others Chinese and emoji.
+    want_command pango-view pango1.0-tools
+    want_font 5d0 fonts-dejavu-core
+    want_font 4e2d fonts-droid-fallback
+    want_font 1f600 fonts-noto-color-emoji
 fi
 
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')

@@ -8,9 +8,8 @@
 #                            more, because tests wait more than they compute
 #   GPUIMGD_SCALE=full       tests/scale in full, not only its quick part
 #   GPUIMGD_REQUIRE_CUDA=1   a skipped test of the CUDA engine counts as failed
-#   GPUIMGD_TEST_AGAIN=1     leave out the scripts that check sources, texts and client programs, the
-#                            fault cases, and the kernels on the stand-in runtime in jobs: the tests
-#                            of another variant have run them
+#   GPUIMGD_TEST_AGAIN=1     leave out the scripts, the fault cases, gpuimgctl, and the kernels on the
+#                            stand-in runtime in jobs: the tests of another variant have run them
 #
 # All tests print TAP. The last lines name the skipped and the failed tests with the reasons, and end
 # with "N passed, N failed, N skipped". Tests that need a missing tool are skipped. The skipped tests
@@ -90,9 +89,7 @@ test_at() { # name command...
     for part in "${parts[@]+"${parts[@]}"}"; do case /${1%.sh} in $part) chosen=1 ;; esac done
     [ "$chosen" = 1 ] || return 0
     case ${GPUIMGD_TEST_AGAIN:-0}$1 in
-    1*/test_coverage.sh | 1*/test_deps.sh | 1*/test_formatted.sh | 1*/test_installed.sh | 1*/test_tidy.sh) return 0 ;;
-    1*/test_python.sh | 1*/test_recipe_*.sh | 1*/test_examples.sh | 1*/test_clients.sh) return 0 ;;
-    1*/test_make.sh | 1*/test_pages.sh | 1tests/faults | 1*/e2e/test_device_*) return 0 ;;
+    1tests/faults | 1*/e2e/test_device_* | 1*/e2e/test_ctl* | 1*.sh) return 0 ;;
     esac
     [ "$(jobs -rp | wc -l)" -lt "$at_once" ] || wait -n
     started=$((started + 1))
@@ -104,9 +101,14 @@ name_at() { names+=/${1%.sh}$'\n'; }
 # all_tests COMMAND: calls it with the name and the command of each test.
 all_tests() {
     local source target test script
-    # The short fault cases; `make check-faults` runs all. They start first, as they take longest.
+    # What takes longest starts first, so that nothing runs alone at the end: the short fault cases,
+    # of which `make check-faults` runs all, every kernel at every width, and the recipes.
     "$1" tests/faults "$build/tests/faults/faults" --build "$build" --quick --tap
-    # Tests that mostly wait come first, so that none of them runs alone at the end.
+    "$1" tests/cuda/test_passes "$build/tests/cuda/test_passes"
+    for script in tests/scripts/test_recipe_*.sh tests/scripts/test_python.sh; do
+        "$1" "$script" "$script" "$build"
+    done
+    # Tests that mostly wait.
     for source in tests/e2e/test_*.c tests/scale/test_*.c tests/unit/*/test_*.c; do
         "$1" "${source%.c}" "$build/${source%.c}"
     done
@@ -118,13 +120,14 @@ all_tests() {
     "$1" tests/cuda/test_engine env GPUIMGD_TEST_QUICK=1 "$build/tests/cuda/test_engine"
     "$1" tests/cuda/test_share "$build/tests/cuda/test_share"
     for source in tests/cuda/test_*.c; do
-        "$1" "${source%.c}" "$build/${source%.c}"
+        [ "$source" = tests/cuda/test_passes.c ] || "$1" "${source%.c}" "$build/${source%.c}"
     done
     # The JPEG kernels on a device.
     for test in "$build"/tests/device/test_*[a-z]; do
         [ ! -x "$test" ] || "$1" "${test#"$build"/}" "$test"
     done
     for script in tests/scripts/test_*.sh; do
+        case $script in */test_recipe_* | */test_python.sh) continue ;; esac
         "$1" "$script" "$script" "$build"
     done
     # Comparisons with other libraries, which may be missing, run only by this name.

@@ -38,5 +38,6 @@ const struct codec codec_avif = {
     .encode = avif_encode,
     .encoded_bytes = avif_encoded_bytes,
     .encoder_bytes = avif_encoder_bytes,
+    .decoder_bytes = avif_decoder_bytes,
     .metadata_copies = AVIF_METADATA_COPIES,
 };

@@ -24,6 +24,16 @@ size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
     return headers + pixels * 5 / 2 + (channels == 4 ? pixels * 3 / 2 : 0);
 }
 
+/* At least the estimate of the codec process, for 4:2:0 with 8 bits and one or two streams. */
+size_t avif_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                          const struct encoder_settings *settings)
+{
+    enum { block = 128, fixed_bytes = 12 << 20 };
+    (void)settings;
+    size_t padded = (width / block + 2ull) * (height / block + 2ull) * block * block;
+    return fixed_bytes + padded * (channels == 4 ? 11 : 7) / 2;
+}
+
 /* ---- choice ---- */
 
 static int own_effort(const struct encoder_settings *settings)

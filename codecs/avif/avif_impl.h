@@ -20,6 +20,8 @@ size_t avif_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);
 size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);
+size_t avif_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                          const struct encoder_settings *settings);
 
 codec_encode_fn libaom_encode;
 size_t libaom_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,

@@ -73,6 +73,7 @@ static void prepare_memory(void)
     sigaction(SIGABRT, &action, NULL);
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGILL, &action, NULL);
+    sigaction(SIGTRAP, &action, NULL); /* of GLib */
 }
 
 /* Lets the stack have its largest size from the start. Under a limit of memory it could not grow
@@ -143,7 +144,7 @@ static uint8_t *map_region(const struct codec_call *call)
 static void run(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
     const struct confined_codec *codec =
-        call->format < FORMAT_COUNT ? confined_codecs[call->format] : NULL;
+        call->format <= CODEC_TEXT ? confined_codecs[call->format] : NULL;
     confined_task_fn *task = !codec                           ? NULL
                              : call->kind == CODEC_PROBE      ? codec->probe
                              : call->kind == CODEC_DECODE     ? codec->decode
@@ -181,7 +182,7 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
     trim_heap();
 }
 
-static bool say_hello(void)
+static bool say_hello(bool draws_text)
 {
     struct codec_hello hello = {.version = GPUIMGD_VERSION};
     for (unsigned i = 0; i < FORMAT_COUNT; i++) {
@@ -193,7 +194,9 @@ static bool say_hello(void)
         if (codec && codec->encode && codec->can(true))
             hello.can_write |= CODEC_BIT(i);
     }
-    const char *why = confine_enter(&hello.address_bytes);
+    if (draws_text && confined_codecs[CODEC_TEXT])
+        confined_codecs[CODEC_TEXT]->begin();
+    const char *why = confine_enter(draws_text, &hello.address_bytes);
     if (why) {
         fprintf(stderr, "gpuimgd-codec: %s: %s\n", why, strerror(errno));
         return false;
@@ -204,7 +207,8 @@ static bool say_hello(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
+    bool draws_text = argc == 3 && strcmp(argv[2], CODEC_DRAWS_TEXT) == 0;
+    if (argc != 2 && !draws_text) {
         fputs("gpuimgd-codec is started by gpuimgd\n", stderr);
         return USAGE;
     }
@@ -213,7 +217,7 @@ int main(int argc, char **argv)
     prepare_memory();
     grow_stack();
     confined_fault("start");
-    if (!say_hello())
+    if (!say_hello(draws_text))
         return UNCONFINED;
     for (;;) {
         struct codec_call call;

@@ -4,8 +4,11 @@
 #ifdef GPUIMGD_JXL
 extern const struct confined_codec confined_jxl;
 #endif
+#ifdef GPUIMGD_TEXT
+extern const struct confined_codec confined_text;
+#endif
 
-const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
+const struct confined_codec *const confined_codecs[FORMAT_COUNT + 1] = {
 #ifdef GPUIMGD_AVIF
     [FORMAT_avif] = &confined_avif,
 #endif
@@ -22,4 +25,7 @@ const struct confined_codec *const confined_codecs[FORMAT_COUNT] = {
     [FORMAT_tiff] = &confined_tiff,
 #endif
     [FORMAT_bmp] = &confined_bmp,
+#ifdef GPUIMGD_TEXT
+    [CODEC_TEXT] = &confined_text,
+#endif
 };

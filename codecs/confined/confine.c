@@ -65,7 +65,7 @@ bool confine_begin(int parent)
         return false;
     close_others();
     sigemptyset(&faults);
-    static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
+    static const int numbers[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaddset(&faults, numbers[i]);
     sigprocmask(SIG_UNBLOCK, &faults, NULL); /* the daemon has blocked all signals */
@@ -179,13 +179,19 @@ static void write_filter(struct filter *filter)
     answer(filter, refused);
 }
 
-static bool filter_calls(void)
+/* prctl filters the calls of this thread only. seccomp can filter those of all threads, but the
+ * unit's filter must allow it. */
+static bool filter_calls(bool has_threads)
 {
     static struct filter filter;
     write_filter(&filter);
     struct sock_fprog program = {filter.length, filter.code};
-    return filter.length < INSTRUCTIONS_MAX && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+    if (filter.length >= INSTRUCTIONS_MAX || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return false;
+    if (has_threads)
+        return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
+               0;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
 /* ---- enter ---------------------------------------------------------------------------------- */
@@ -201,14 +207,14 @@ static bool read_address_bytes(uint64_t *bytes)
     return read;
 }
 
-const char *confine_enter(uint64_t *address_bytes)
+const char *confine_enter(bool has_threads, uint64_t *address_bytes)
 {
     *address_bytes = 0;
     if (CONFINE_WITHOUT_LIMITS)
         return NULL;
     if (!read_address_bytes(address_bytes))
         return "/proc/self/statm cannot be read";
-    if (!filter_calls())
+    if (!filter_calls(has_threads))
         return "its system calls cannot be filtered (seccomp)";
     return NULL;
 }

@@ -28,6 +28,7 @@
  * closes all descriptors above CODEC_REGION. parent: the process id of the daemon. false: the
  * daemon has already ended. */
 bool confine_begin(int parent);
-/* Call it after the libraries are initialised: forbids all other system calls. Sets *address_bytes
- * to the address space in use; 0: this build sets no limits. Returns NULL, or why it failed. */
-const char *confine_enter(uint64_t *address_bytes);
+/* Call it after the libraries are initialised: forbids all other system calls. has_threads: a
+ * library may have started threads. Sets *address_bytes to the address space in use; 0: this build
+ * sets no limits. Returns NULL, or why it failed. */
+const char *confine_enter(bool has_threads, uint64_t *address_bytes);

@@ -32,8 +32,9 @@ struct confined_codec {
 #define FORMAT(name, ...) extern const struct confined_codec confined_##name;
 #include "conf/formats.def"
 
-/* The libraries by format; NULL: not in this build, or the format needs none. */
-extern const struct confined_codec *const confined_codecs[FORMAT_COUNT];
+/* The libraries by format; NULL: not in this build, or the format needs none. The last one, of
+ * CODEC_TEXT, draws texts; `begin` is only called if the daemon wants that. */
+extern const struct confined_codec *const confined_codecs[FORMAT_COUNT + 1];
 
 /* ---- messages.c ---- */
 

@@ -40,6 +40,20 @@ static size_t jpeg_encoder_bytes(uint32_t width, uint32_t height, uint32_t chann
     return count_samples(width, height, channels, settings->subsampling) * sizeof(JCOEF);
 }
 
+/* As the estimate of jpeg_probe for any subsampling: rows of samples and of blocks for each column,
+ * and of a progressive file, which has several scans, all coefficients. */
+static size_t jpeg_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                 const struct encoder_settings *settings)
+{
+    enum { fixed_bytes = 512 << 10, column_bytes = 160, more = 2 * DCTSIZE };
+    size_t bytes = fixed_bytes + (size_t)width * column_bytes;
+    if (settings->progressive)
+        bytes += count_samples(width + more, height + more, channels, settings->subsampling) *
+                     sizeof(JCOEF) +
+                 (size_t)height * sizeof(JBLOCKROW);
+    return bytes;
+}
+
 static bool jpeg_sniff(const uint8_t *bytes, size_t length)
 {
     return codec_has_bytes(bytes, length, 0, "\xFF\xD8\xFF", 3);
@@ -54,4 +68,5 @@ const struct codec codec_jpeg = {
     .frame = jpeg_read_frame,
     .encoded_bytes = jpeg_encoded_bytes,
     .encoder_bytes = jpeg_encoder_bytes,
+    .decoder_bytes = jpeg_decoder_bytes,
 };

@@ -5,28 +5,11 @@
 #include <string.h>
 
 #include "codecs/codec_impl.h"
+#include "codecs/median_cut.h"
 #include "codecs/png/png_cells.h"
 
-/* Alpha, and colours times alpha, in half units. */
-#define UNITS_MAX 510
-
-enum axis { RED, GREEN, BLUE, ALPHA, AXES };
-
-/* A cell in a box. */
-struct member {
-    uint16_t at[AXES];
-    uint32_t pixels;
-    uint32_t slot; /* of cells */
-};
-
-struct box {
-    uint32_t first, count; /* of members */
-    enum axis axis;        /* on which it is cut */
-    int cut;               /* positions up to this one stay; < 0: half of the pixels */
-    uint64_t spread;       /* 0: it cannot be cut */
-};
-
-static_assert(sizeof(struct member) >= sizeof(struct png_cell), "cells must fit the members");
+static_assert(sizeof(struct median_cut_cell) >= sizeof(struct png_cell),
+              "cells must fit the members");
 
 /* Sums over the pixels of a box. */
 struct sums {
@@ -35,10 +18,10 @@ struct sums {
 
 struct png_palette {
     struct png_palette_entries entries;
-    uint16_t at[PNG_COLOURS_MAX][AXES]; /* of the entries */
+    uint16_t at[PNG_COLOURS_MAX][CUT_AXES]; /* of the entries */
     struct png_cells cells;
-    struct member *members;
-    struct box boxes[PNG_COLOURS_MAX];
+    struct median_cut_cell *members;
+    struct median_cut_box boxes[PNG_COLOURS_MAX];
     struct sums sums[PNG_COLOURS_MAX];
     uint8_t entry_of[PNG_COLOURS_MAX]; /* of each box */
     uint32_t count;                    /* of boxes */
@@ -50,7 +33,7 @@ size_t png_palette_bytes(uint32_t width, uint32_t height)
 {
     uint64_t pixels = (uint64_t)width * height;
     return buffer_align(sizeof(struct png_palette)) + png_cells_bytes(pixels) +
-           png_cells_max(pixels) * sizeof(struct member);
+           png_cells_max(pixels) * sizeof(struct median_cut_cell);
 }
 
 struct png_palette *png_palette_create(uint32_t width, uint32_t height)
@@ -60,7 +43,7 @@ struct png_palette *png_palette_create(uint32_t width, uint32_t height)
     if (palette == NULL)
         return NULL;
     uint8_t *slots = (uint8_t *)palette + buffer_align(sizeof *palette);
-    palette->members = (struct member *)(slots + png_cells_bytes(pixels));
+    palette->members = (struct median_cut_cell *)(slots + png_cells_bytes(pixels));
     /* There are no members yet while the cells are counted. */
     palette->cells =
         png_cells_make(pixels, (struct png_cell *)slots, (struct png_cell *)palette->members);
@@ -88,113 +71,24 @@ static uint32_t number_of(const struct png_cells *cells, uint32_t colour, struct
 
 static struct png_cell *cell_of(const struct png_palette *palette, uint32_t member)
 {
-    return &palette->cells.slots[palette->members[member].slot];
+    return &palette->cells.slots[palette->members[member].number];
 }
 
-/* ---- boxes ---- */
+/* ---- positions ---- */
 
 static uint16_t product(uint32_t colour, uint32_t alpha)
 {
-    return (uint16_t)((colour * alpha + UNITS_MAX / 2) / UNITS_MAX);
+    return (uint16_t)((colour * alpha + MEDIAN_CUT_UNITS / 2) / MEDIAN_CUT_UNITS);
 }
 
 /* The position of a cell; of a colour, if shift is 0. */
-static void set_position(uint32_t colour, uint32_t shift, uint16_t at[AXES])
+static void set_position(uint32_t colour, uint32_t shift, uint16_t at[CUT_AXES])
 {
     uint32_t half = (1u << shift) - 1, alpha = colour >> 24, mask = 0xFFu << shift & 0xFF;
-    alpha = alpha == 0 ? 0 : alpha == 255 ? UNITS_MAX : 2 * (alpha & mask) + half;
-    for (int axis = RED; axis <= BLUE; axis++)
+    alpha = alpha == 0 ? 0 : alpha == 255 ? MEDIAN_CUT_UNITS : 2 * (alpha & mask) + half;
+    for (int axis = CUT_RED; axis <= CUT_BLUE; axis++)
         at[axis] = product(2 * (colour >> (8 * axis) & mask) + half, alpha);
-    at[ALPHA] = (uint16_t)alpha;
-}
-
-static uint64_t spread_on(const struct box *box, const struct member *members, enum axis axis)
-{
-    uint64_t pixels = 0, sum = 0, squares = 0;
-    for (uint32_t i = box->first; i < box->first + box->count; i++) {
-        uint64_t at = members[i].at[axis], weighted = at * members[i].pixels;
-        pixels += members[i].pixels;
-        sum += weighted;
-        squares += at * weighted;
-    }
-    uint64_t mean = sum / pixels;
-    return squares - 2 * mean * sum + mean * mean * pixels;
-}
-
-/* Sets where the box will be cut. */
-static void measure(struct box *box, const struct member *members)
-{
-    bool has[3] = {false};
-    for (uint32_t i = box->first; i < box->first + box->count; i++) {
-        uint32_t alpha = members[i].at[ALPHA];
-        has[alpha == 0 ? 0 : alpha < UNITS_MAX ? 1 : 2] = true;
-    }
-    if (has[0] + has[1] + has[2] > 1) {
-        box->axis = ALPHA;
-        box->cut = has[0] ? 0 : UNITS_MAX - 1;
-        box->spread = UINT64_MAX;
-        return;
-    }
-    box->cut = -1;
-    box->spread = 0;
-    for (int axis = RED; axis < AXES; axis++) {
-        uint64_t spread = spread_on(box, members, axis);
-        if (spread > box->spread) {
-            box->spread = spread;
-            box->axis = axis;
-        }
-    }
-}
-
-/* The last position that stays in the box, so that both parts have pixels. */
-static int find_cut(const struct box *box, const struct member *members)
-{
-    uint64_t pixels[UNITS_MAX + 1] = {0}, all = 0, below = 0;
-    for (uint32_t i = box->first; i < box->first + box->count; i++) {
-        pixels[members[i].at[box->axis]] += members[i].pixels;
-        all += members[i].pixels;
-    }
-    int cut = 0;
-    while ((below += pixels[cut]) * 2 < all)
-        cut++;
-    return below < all ? cut : cut - 1;
-}
-
-/* Cuts a box. The rest becomes the last box. */
-static void cut(struct png_palette *palette, struct box *box)
-{
-    struct member *members = palette->members;
-    int last = box->cut >= 0 ? box->cut : find_cut(box, members);
-    uint32_t stay = box->first, end = box->first + box->count;
-    for (uint32_t i = stay; i < end; i++)
-        if (members[i].at[box->axis] <= last) {
-            struct member moved = members[i];
-            members[i] = members[stay];
-            members[stay++] = moved;
-        }
-    struct box *rest = &palette->boxes[palette->count++];
-    *rest = (struct box){.first = stay, .count = end - stay};
-    box->count = stay - box->first;
-    measure(box, members);
-    measure(rest, members);
-}
-
-/* false: the deadline has passed. */
-static bool make_boxes(struct png_palette *palette, uint32_t colours, uint64_t deadline_ns)
-{
-    palette->boxes[0] = (struct box){.count = palette->cells.used};
-    palette->count = 1;
-    measure(palette->boxes, palette->members);
-    while (palette->count < colours && !codec_late(deadline_ns)) {
-        struct box *widest = palette->boxes;
-        for (struct box *box = widest; box < palette->boxes + palette->count; box++)
-            if (box->spread > widest->spread)
-                widest = box;
-        if (widest->spread == 0)
-            return true;
-        cut(palette, widest);
-    }
-    return !codec_late(deadline_ns);
+    at[CUT_ALPHA] = (uint16_t)alpha;
 }
 
 /* ---- entries ---- */
@@ -279,7 +173,7 @@ static bool make_entries(struct png_palette *palette, const struct image *image,
 {
     uint32_t colours[PNG_COLOURS_MAX];
     for (uint32_t i = 0; i < palette->count; i++) {
-        const struct box *box = &palette->boxes[i];
+        const struct median_cut_box *box = &palette->boxes[i];
         for (uint32_t m = box->first; m < box->first + box->count; m++)
             cell_of(palette, m)->value = 1 + i;
     }
@@ -293,10 +187,10 @@ static bool make_entries(struct png_palette *palette, const struct image *image,
 
 /* ---- indices ---- */
 
-static uint32_t distance(const uint16_t a[AXES], const uint16_t b[AXES])
+static uint32_t distance(const uint16_t a[CUT_AXES], const uint16_t b[CUT_AXES])
 {
-    int alpha = a[ALPHA] - b[ALPHA], sum = 0;
-    for (int axis = RED; axis <= BLUE; axis++) {
+    int alpha = a[CUT_ALPHA] - b[CUT_ALPHA], sum = 0;
+    for (int axis = CUT_RED; axis <= CUT_BLUE; axis++) {
         int over_black = a[axis] - b[axis], over_white = over_black - alpha;
         sum += over_black * over_black + over_white * over_white;
     }
@@ -324,12 +218,13 @@ static void find_neighbours(const struct png_palette *palette, uint32_t own,
 
 /* Returns the nearest entry. An entry that is more than twice as far away from the box's own entry
  * as the cell is cannot be nearer to the cell; distances are squares. */
-static uint32_t nearest(const struct png_palette *palette, const struct member *member,
+static uint32_t nearest(const struct png_palette *palette, const struct median_cut_cell *member,
                         const struct neighbours *neighbours)
 {
     const struct png_palette_entries *entries = &palette->entries;
-    bool is_opaque = member->at[ALPHA] == UNITS_MAX && entries->with_alpha < entries->count;
-    uint32_t first = is_opaque ? entries->with_alpha : 0, best = UINT32_MAX;
+    bool is_opaque = member->at[CUT_ALPHA] == MEDIAN_CUT_UNITS;
+    bool has_opaque = entries->with_alpha < entries->count;
+    uint32_t first = is_opaque && has_opaque ? entries->with_alpha : 0, best = UINT32_MAX;
     uint32_t most = 4 * distance(member->at, palette->at[neighbours->own]);
     for (uint32_t i = 0; i < entries->count && neighbours->list[i] >> 8 <= most; i++) {
         uint32_t entry = (uint32_t)neighbours->list[i] & 0xFF;
@@ -344,8 +239,9 @@ static bool choose_nearest(const struct png_palette *palette, uint64_t deadline_
 {
     enum { members_per_check = 1024 };
     struct neighbours neighbours;
-    for (const struct box *box = palette->boxes; box < palette->boxes + palette->count; box++) {
-        find_neighbours(palette, palette->entry_of[box - palette->boxes], &neighbours);
+    for (uint32_t b = 0; b < palette->count; b++) {
+        const struct median_cut_box *box = &palette->boxes[b];
+        find_neighbours(palette, palette->entry_of[b], &neighbours);
         for (uint32_t i = 0; i < box->count; i++) {
             uint32_t member = box->first + i;
             cell_of(palette, member)->value =
@@ -360,17 +256,19 @@ static bool choose_nearest(const struct png_palette *palette, uint64_t deadline_
 static bool reduce(struct png_palette *palette, const struct image *image, uint32_t colours,
                    uint64_t deadline_ns)
 {
-    return make_boxes(palette, colours, deadline_ns) && make_entries(palette, image, deadline_ns) &&
+    palette->count =
+        median_cut(palette->members, palette->cells.used, palette->boxes, colours, deadline_ns);
+    return palette->count > 0 && make_entries(palette, image, deadline_ns) &&
            choose_nearest(palette, deadline_ns);
 }
 
 static void list_members(struct png_palette *palette)
 {
     const struct png_cells *cells = &palette->cells;
-    struct member *member = palette->members;
+    struct median_cut_cell *member = palette->members;
     for (size_t i = 0; i < (size_t)1 << cells->bits; i++)
         if (cells->slots[i].value != 0) {
-            member->slot = (uint32_t)i;
+            member->number = (uint32_t)i;
             member->pixels = cells->slots[i].value;
             set_position(cells->slots[i].colour, cells->shift, member->at);
             member++;

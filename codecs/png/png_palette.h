@@ -16,15 +16,7 @@
  * else 2 v + 2^shift - 1, where v is the least alpha of the cell. Red, green and blue have the same
  * formula, but are then multiplied by A, plus 255, and divided by 510.
  *
- * Boxes. A box is a set of cells; the first box has all of them. The spread of a box on an axis
- * (red, green, blue or alpha) is the sum of (x - m)^2 over its pixels, where x is the position, and
- * m is the sum of x divided by the number of pixels. The box with the largest spread is cut on this
- * axis; of several boxes, the first one, and of several axes, the first one. Cells with x <= c stay
- * in the box, where c is the least position at which they have half of the pixels or more; if all
- * cells would stay, those at c leave. The cells that leave become a new box, the last one. A box
- * with several kinds of cells is cut before all others: its transparent cells stay, or, if it has
- * none, its opaque cells leave. Cutting ends if there are as many boxes as colours are allowed, or
- * all spreads are 0.
+ * Boxes. The cells are divided into boxes by median_cut.h.
  *
  * Entries. A box becomes the mean colour of its pixels: alpha is the mean, rounded half up; red,
  * green and blue are means weighted with alpha, rounded half up, or 0 if all alphas are 0. The

@@ -46,6 +46,15 @@ static size_t jxl_encoder_bytes(uint32_t width, uint32_t height, uint32_t channe
     return CODEC_WINDOW_BYTES + fixed_bytes + padded_pixels(width, height) * pixel_bytes;
 }
 
+/* At least the estimate of the codec process, also for an image that is stored without loss. */
+static size_t jxl_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                                const struct encoder_settings *settings)
+{
+    enum { fixed_bytes = 8 << 20, pixel_bytes = 34, alpha_bytes = 44 };
+    (void)settings;
+    return fixed_bytes + (size_t)width * height * (channels == 4 ? alpha_bytes : pixel_bytes);
+}
+
 static enum status jxl_encode(void *state, const struct image *src,
                               const struct encode_request *request, struct codec_sink *sink,
                               struct error *error)
@@ -62,6 +71,7 @@ const struct codec codec_jxl = {
     .encode = jxl_encode,
     .encoded_bytes = jxl_encoded_bytes,
     .encoder_bytes = jxl_encoder_bytes,
+    .decoder_bytes = jxl_decoder_bytes,
     .metadata_copies = METADATA_COPIES,
 };
 

@@ -15,6 +15,7 @@
 
 #include "codecs/codec_impl.h"
 #include "codecs/process/spawn.h"
+#include "codecs/process/transfer.h"
 #include "conf/clock.h"
 #include "conf/log.h"
 
@@ -197,9 +198,12 @@ enum status codec_process_begin(struct codec_process *process, const struct code
         struct error ended = {.text = "it ended while it had no task"};
         replace_process(process, CODEC_REPLACED_CRASHED, &ended);
     }
+    bool draws_text = task->format == &codec_text_format;
+    if (draws_text && !process->draws_text)
+        codec_process_close(process);
     if (process->pid == 0) {
         (void)leave_alone(0);
-        if (!codec_process_start(process, error)) {
+        if (!codec_process_start(process, draws_text, error)) {
             codec_process_close(process);
             return error->status;
         }
@@ -339,9 +343,11 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
 
 /* Whether a task of this kind may fail with the status. Any other status is not trusted: it may
  * come from hostile code that runs in the process. */
-static bool is_allowed(enum codec_call_kind kind, uint32_t status)
+static bool is_allowed(const struct codec_task *task, uint32_t status)
 {
+    enum codec_call_kind kind = task->kind;
     return status == STATUS_OUT_OF_MEMORY ||
+           (status == STATUS_BAD_OP && task->format == &codec_text_format) ||
            (kind == CODEC_ENCODE || kind == CODEC_RECOMPRESS
                 ? status == STATUS_ENCODE_FAILED
                 : status == STATUS_DECODE_FAILED || status == STATUS_DECODE_LIMIT ||
@@ -351,7 +357,7 @@ static bool is_allowed(enum codec_call_kind kind, uint32_t status)
 static enum status take_failure(struct codec_process *process, const struct codec_task *task,
                                 struct codec_reply *reply, struct error *error)
 {
-    if (!is_allowed(task->kind, reply->status))
+    if (!is_allowed(task, reply->status))
         return codec_process_distrust(process, task, error);
     reply->text[sizeof reply->text - 1] = '\0';
     return error_set(error, (enum status)reply->status, "%s", reply->text);
@@ -393,7 +399,7 @@ static bool learn_abilities(struct error *error)
     struct codec_process process;
     pthread_mutex_lock(&abilities.lock);
     if (!abilities.known) {
-        abilities.known = codec_process_start(&process, error);
+        abilities.known = codec_process_start(&process, false, error);
         abilities.can_read = process.can_read;
         abilities.can_write = process.can_write;
         codec_process_close(&process);

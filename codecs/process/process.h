@@ -7,6 +7,7 @@
  * messages (protocol.h), and the region, which is shared memory for files and pixels.
  *
  * Each worker thread has a codec process. It starts with the first task and serves all later ones.
+ * The first text that a worker draws replaces its process by one that has opened the fonts.
  * When the deadline of a task passes or its job is cancelled, the process is killed, and the next
  * task starts a new one. If the process crashes, only its task fails.
  *
@@ -34,6 +35,7 @@ struct codec_process {
     uint64_t limit_bytes;     /* limit of its address space; 0: none is set yet */
     uint64_t region_bytes;    /* current size of the region */
     uint32_t can_read, can_write; /* as in struct codec_hello */
+    bool draws_text;              /* it was started with the fonts of this host */
     bool is_busy;             /* it has not ended its task */
     bool is_used;             /* it has ended a task */
     bool may_retry;           /* for codec_process_take_retry */

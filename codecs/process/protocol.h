@@ -34,6 +34,11 @@ _Static_assert(CODEC_WINDOW_BYTES >= 8 * 4 * SIDE_CEILING, "libavif converts som
 #define CODEC_BIT(format) (1u << (format))
 _Static_assert(FORMAT_COUNT <= 32, "the formats must fit into the sets of struct codec_hello");
 
+/* The second argument of a process that can draw texts: it reads fontconfig's configuration and
+ * opens the fonts before it confines itself. In its calls, a text has this number as its format. */
+#define CODEC_DRAWS_TEXT "text"
+#define CODEC_TEXT       FORMAT_COUNT
+
 /* The first message of the process, after it has confined itself. */
 struct codec_hello {
     char version[CODEC_VERSION_BYTES]; /* GPUIMGD_VERSION; the daemon must have the same */
@@ -59,7 +64,7 @@ enum codec_call_kind {
 /* Rows in the window follow each other without padding: width * channels bytes each. */
 struct codec_call {
     uint32_t kind;
-    uint32_t format;       /* enum format_id */
+    uint32_t format;       /* enum format_id, or CODEC_TEXT */
     uint32_t page;         /* of a file with several images: the one to read, 0 the first */
     uint32_t metadata;     /* of a probe: METADATA_EXIF, METADATA_XMP */
     uint64_t region_bytes;

@@ -16,6 +16,12 @@ static size_t round_up(size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
+/* The number of a format in calls. */
+static uint32_t number_of(const struct format *format)
+{
+    return format == &codec_text_format ? CODEC_TEXT : (uint32_t)(format - formats);
+}
+
 /* ---- probe ---- */
 
 /* Copies the bytes of the file that the library reads next. */
@@ -136,7 +142,7 @@ static enum status probe(struct codec_process *process, const struct codec_task 
     /* EXIF is always read: it may have the density. A copyright notice may be in EXIF or in XMP. */
     bool wants_xmp = limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT);
     struct codec_call call = {.kind = CODEC_PROBE,
-                              .format = (uint32_t)(task->format - formats),
+                              .format = number_of(task->format),
                               .page = limits->page,
                               .metadata = METADATA_EXIF | (wants_xmp ? METADATA_XMP : 0),
                               .region_bytes = task->region_bytes,
@@ -159,6 +165,12 @@ static enum status probe(struct codec_process *process, const struct codec_task 
     return error->status;
 }
 
+/* To measure a text, its fonts are needed. */
+static uint64_t probe_bytes(const struct format *format)
+{
+    return CODEC_PROBE_BYTES + (format == &codec_text_format ? TEXT_WORK_BYTES : 0);
+}
+
 enum status codec_process_probe(void *state, const uint8_t *bytes, size_t length,
                                 const struct codec_limits *limits, struct image_info *info,
                                 struct error *error)
@@ -166,7 +178,7 @@ enum status codec_process_probe(void *state, const uint8_t *bytes, size_t length
     struct codec_task task = {.kind = CODEC_PROBE,
                               .format = info->format,
                               .region_bytes = round_up(length) + CODEC_METADATA_BYTES_MAX,
-                              .work_bytes = CODEC_PROBE_BYTES,
+                              .work_bytes = probe_bytes(info->format),
                               .deadline_ns = limits->deadline_ns,
                               .caller = limits->caller};
     do {
@@ -185,7 +197,7 @@ static enum status decode(struct codec_process *process, const struct codec_task
 {
     struct codec_reply reply;
     struct codec_call call = {.kind = CODEC_DECODE,
-                              .format = (uint32_t)(task->format - formats),
+                              .format = number_of(task->format),
                               .page = page,
                               .region_bytes = task->region_bytes,
                               .file_bytes = length,

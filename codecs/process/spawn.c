@@ -21,7 +21,7 @@
 /* A process must send its struct codec_hello within this time. An idle machine needs some 10 ms. */
 #define START_S 20
 #define PATH_BYTES 4096
-#define VARIABLES_MAX 5
+#define VARIABLES_MAX 7
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
@@ -50,8 +50,8 @@ static const char *program_path(char path[PATH_BYTES])
  * pages, because the kernel provides them in a tenth of the time of small ones. */
 static void take_environment(char *environment[VARIABLES_MAX + 1])
 {
-    static const char *const names[] = {"LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
-                                        "TSAN_OPTIONS="};
+    static const char *const names[] = {"LD_LIBRARY_PATH=", "ASAN_OPTIONS=",    "UBSAN_OPTIONS=",
+                                        "TSAN_OPTIONS=",    "FONTCONFIG_FILE=", "FONTCONFIG_PATH="};
     static char pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
     size_t count = 0;
     environment[count++] = pages;
@@ -81,12 +81,14 @@ static bool set_up(posix_spawn_file_actions_t *files, posix_spawnattr_t *attribu
 
 /* Uses posix_spawn, because fork would copy the page tables of the daemon, which has much memory,
  * many threads and a CUDA context. Returns 0 or an errno. */
-static int spawn(struct codec_process *process, const char *path, int socket, int region)
+static int spawn(struct codec_process *process, const char *path, bool draws_text, int socket,
+                 int region)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     char parent[16], *environment[VARIABLES_MAX + 1];
-    char *arguments[] = {(char *)(uintptr_t)path, parent, NULL};
+    static char text[] = CODEC_DRAWS_TEXT;
+    char *arguments[] = {(char *)(uintptr_t)path, parent, draws_text ? text : NULL, NULL};
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     take_environment(environment);
     if (posix_spawn_file_actions_init(&files) != 0)
@@ -166,7 +168,7 @@ static bool is_shortage(int failure)
     return failure == ENOMEM || failure == EAGAIN || failure == EMFILE || failure == ENFILE;
 }
 
-bool codec_process_start(struct codec_process *process, struct error *error)
+bool codec_process_start(struct codec_process *process, bool draws_text, struct error *error)
 {
     char buffer[PATH_BYTES];
     int pair[2] = {-1, -1};
@@ -177,7 +179,7 @@ bool codec_process_start(struct codec_process *process, struct error *error)
     pair[1] = move_up(pair[1]);
     int failure = region >= 0 && has_pair && pair[1] >= 0 ? 0 : errno;
     if (failure == 0)
-        failure = spawn(process, path, pair[1], region);
+        failure = spawn(process, path, draws_text, pair[1], region);
     close_if(pair[1]);
     if (failure != 0) {
         close_if(pair[0]);
@@ -186,6 +188,7 @@ bool codec_process_start(struct codec_process *process, struct error *error)
         return error_fail(error, is_shortage(failure) ? STATUS_OUT_OF_MEMORY : STATUS_INTERNAL,
                           "the codec process %s cannot be started: %s", path, strerror(failure));
     }
+    process->draws_text = draws_text;
     process->socket = pair[0];
     process->region = region;
     return take_hello(process, path, error);

@@ -3,6 +3,6 @@
 
 #include "codecs/process/process.h"
 
-/* Starts the process and waits for its first message (struct codec_hello). false: error has the
- * reason. Call codec_process_close in any case. */
-bool codec_process_start(struct codec_process *process, struct error *error);
+/* Starts the process and waits for its first message (struct codec_hello). draws_text: with the
+ * fonts of this host. false: error has the reason. Call codec_process_close in any case. */
+bool codec_process_start(struct codec_process *process, bool draws_text, struct error *error);

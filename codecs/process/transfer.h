@@ -10,6 +10,11 @@
 #include "codecs/codec_impl.h"
 #include "codecs/process/process.h"
 
+/* text.c: a text is no format of files, but probed and decoded like one. */
+extern const struct format codec_text_format;
+/* Why this program cannot draw texts; NULL: it can. */
+const char *codec_text_refusal(void);
+
 /* reader.c: probe and decode with the library of info->format. The state is the worker's struct
  * codec_process. */
 codec_probe_fn codec_process_probe;

@@ -19,6 +19,7 @@ const struct codec codec_webp = {
     .encode = webp_encode,
     .encoded_bytes = webp_encoded_bytes,
     .encoder_bytes = webp_encoder_bytes,
+    .decoder_bytes = webp_decoder_bytes,
     .encoder_blind_ns = webp_encoder_blind_ns,
 };
 

@@ -96,6 +96,18 @@ static size_t decoder_bytes(const WebPBitstreamFeatures *frame, size_t groups)
     return frame->format != lossless && frame->has_alpha ? bytes + pixels : bytes;
 }
 
+/* libwebp's encoder makes at most a group for each of its tiles. */
+size_t webp_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                          const struct encoder_settings *settings)
+{
+    enum { lossy = 1, tiles_max = 2600 };
+    const WebPBitstreamFeatures frame = {
+        .width = (int)width, .height = (int)height, .has_alpha = channels == 4, .format = lossy};
+    int effort = settings->effort, tile_bits = effort < 5 ? 2 * (7 - effort) : 4;
+    size_t tiles = ((size_t)width * height >> tile_bits) + 1;
+    return decoder_bytes(&frame, tiles < tiles_max ? tiles : tiles_max);
+}
+
 static struct area area_of(const WebPBitstreamFeatures *features)
 {
     return (struct area){(uint32_t)features->width, (uint32_t)features->height};

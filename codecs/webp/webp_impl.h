@@ -11,4 +11,6 @@ size_t webp_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);
 size_t webp_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
                           const struct encoder_settings *settings);
+size_t webp_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
+                          const struct encoder_settings *settings);
 uint64_t webp_encoder_blind_ns(uint32_t channels, const struct encoder_settings *settings);

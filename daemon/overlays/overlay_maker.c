@@ -188,6 +188,23 @@ static struct overlay *work_close(struct overlay_maker *maker, struct work *work
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
+static bool is_text(const struct overlay *like)
+{
+    return like->key && strcmp(like->key, OVERLAY_TEXT) == 0;
+}
+
+static enum status read_pixels(struct overlay_maker *maker, const struct overlay *like,
+                               const uint8_t *bytes, const struct image_info *info,
+                               const struct codec_limits *limits, const struct image *image,
+                               struct error *error)
+{
+    const struct decode_request request = {.as = DECODE_COLOUR};
+    if (is_text(like))
+        return codec_draw_text(maker->codec, bytes, like->file_bytes, info, limits, image, error);
+    return codec_decode(maker->codec, bytes, like->file_bytes, info, &request, limits, image,
+                        error);
+}
+
 static struct overlay *decode_info(struct overlay_maker *maker, const struct overlay *like,
                                    const uint8_t *bytes, const struct image_info *info,
                                    const struct codec_limits *limits, struct error *error)
@@ -196,14 +213,12 @@ static struct overlay *decode_info(struct overlay_maker *maker, const struct ove
                                        .height = info->height,
                                        .channels = info->channels,
                                        .orientation = info->orientation};
-    const struct decode_request request = {.as = DECODE_COLOUR};
     struct work work;
     size_t lent = 0;
     if (work_open(maker, &work, like, &source, NULL, error) &&
         lend(maker, info->codec_bytes, &lent, error)) {
         struct image image = plan_input(&work.plan, work.memory.input);
-        if (codec_decode(maker->codec, bytes, like->file_bytes, info, &request, limits, &image,
-                         error) == STATUS_OK)
+        if (read_pixels(maker, like, bytes, info, limits, &image, error) == STATUS_OK)
             work_finish(maker, &work, error);
     }
     if (lent > 0)
@@ -219,7 +234,10 @@ static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
     struct codec_limits limits = *maker->limits;
     limits.metadata = 0; /* outputs get that of the input */
     limits.page = 0;     /* the job's page is one of the input */
-    if (codec_probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) == STATUS_OK) {
+    enum status (*probe)(struct codec_context *, const uint8_t *, size_t,
+                         const struct codec_limits *, struct image_info *, struct error *) =
+        is_text(like) ? codec_measure_text : codec_probe;
+    if (probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) == STATUS_OK) {
         like->file_width = info.width;
         like->file_height = info.height;
         overlay = decode_info(maker, like, bytes, &info, &limits, error);
@@ -358,8 +376,9 @@ struct overlay *overlay_from_path(struct overlay_maker *maker, const char *path,
     return overlay;
 }
 
-struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, const uint8_t *bytes,
-                                 uint64_t length, struct error *error)
+/* From bytes in memory: the value of a key, or a text. */
+static struct overlay *from_bytes(struct overlay_maker *maker, const char *key,
+                                  const uint8_t *bytes, uint64_t length, struct error *error)
 {
     struct overlay *overlay = overlays_find_key(maker->overlays, key, bytes, length);
     if (overlay && is_allowed(maker, overlay))
@@ -369,4 +388,20 @@ struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, c
     struct overlay like = {
         .id = overlays_new_id(maker->overlays), .file_bytes = length, .key = key, .file = bytes};
     return decode(maker, &like, bytes, error);
+}
+
+struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, const uint8_t *bytes,
+                                 uint64_t length, struct error *error)
+{
+    return from_bytes(maker, key, bytes, length, error);
+}
+
+struct overlay *overlay_from_text(struct overlay_maker *maker, const struct plan_text *text,
+                                  struct error *error)
+{
+    uint8_t bytes[sizeof text->style + TEXT_BYTES_MAX];
+    size_t length = strlen(text->text);
+    memcpy(bytes, &text->style, sizeof text->style);
+    memcpy(bytes + sizeof text->style, text->text, length);
+    return from_bytes(maker, OVERLAY_TEXT, bytes, sizeof text->style + length, error);
 }

@@ -56,6 +56,10 @@ struct overlay *overlay_from_path(struct overlay_maker *maker, const char *path,
 /* From the value of a key, in its own size. The bytes stay the caller's. */
 struct overlay *overlay_from_key(struct overlay_maker *maker, const char *key, const uint8_t *bytes,
                                  uint64_t length, struct error *error);
+/* From a text, which a codec process draws. Errors: bad_op if this program or its host cannot draw
+ * it, image_too_large, and those of an input. */
+struct overlay *overlay_from_text(struct overlay_maker *maker, const struct plan_text *text,
+                                  struct error *error);
 /* From an overlay of its own size. */
 struct overlay *overlay_resized(struct overlay_maker *maker, struct overlay *whole, uint32_t width,
                                 struct error *error);

@@ -7,7 +7,7 @@
  *
  * A file is identified by device, inode, size, and the times of the last change of its content and
  * of its inode (mtime, ctime). So a changed file is another overlay.
- * A key is identified by its name and all of its bytes.
+ * A key is identified by its name and all of its bytes, a text by its style and all of its bytes.
  *
  * Any thread.
  */
@@ -26,6 +26,9 @@ struct overlay_id {
     uint64_t words[OVERLAY_ID_WORDS];
 };
 
+/* The key of all texts: no key of Redis that a job names is empty. */
+#define OVERLAY_TEXT ""
+
 /* At the start of its block. Read-only between overlays_add and its eviction, except for the
  * members that the cache guards. */
 struct overlay {
@@ -34,8 +37,10 @@ struct overlay {
     uint32_t file_width, file_height; /* of the file, before orientation */
     uint64_t file_bytes;
     struct plan_overlay pixels;
-    const char *key;     /* of an overlay of its own size from a key; else NULL */
-    const uint8_t *file; /* with a key: the file_bytes of its value */
+    const char *key; /* of an overlay of its own size from a key; OVERLAY_TEXT of a text; else
+                        NULL */
+    const uint8_t
+        *file; /* with a key: the file_bytes of its value; of a text: codec_measure_text */
 
     struct pool_block block; /* this and the rest: private to the cache */
     size_t references;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/borders.h"
 #include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "conf/log.h"
@@ -54,10 +55,19 @@ static void fill_outputs(const struct job_run *run, const struct error *error,
             outputs[i].height = output->height;
             outputs[i].bytes = output->bytes;
             outputs[i].quality = (uint32_t)output->quality;
+            outputs[i].has_ssim = run->job.outputs[i].encoder.ssim > 0;
+            outputs[i].ssim = (double)output->ssim / SSIM_ONE;
             outputs[i].encoder = codec_name(run, output->encoder);
             fill_shape(run, i, &outputs[i]);
         }
     }
+}
+
+/* What is left of the upright image; nothing of a job that does not trim. */
+static struct trim_part trim_of(const struct job_run *run)
+{
+    return borders_turn(run->trimmed, run->info.width, run->info.height,
+                        run->job.orient ? run->info.orientation : 1);
 }
 
 static void fill_rest(const struct job_run *run, struct result *result)
@@ -68,6 +78,7 @@ static void fill_rest(const struct job_run *run, struct result *result)
         result->input_height = run->info.height;
         result->input_frames = run->info.frames;
         result->input_gain_map = run->info.gain_map;
+        result->input_trim = trim_of(run);
     }
     result->input_bytes = run->input.bytes;
     if (run->timing.ms[STAGE_DECODE] >= 0)

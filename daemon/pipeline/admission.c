@@ -3,9 +3,11 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "codecs/ssim_quality.h"
 #include "conf/lock.h"
 #include "conf/options.h"
 #include "daemon/pipeline/dispatch.h"
+#include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/state.h"
 
@@ -93,21 +95,46 @@ void admission_wait(struct job_run *run)
     pthread_mutex_unlock(&admission->lock);
 }
 
+typedef size_t need_fn(const struct format *format, uint32_t width, uint32_t height,
+                       uint32_t channels, const struct encoder_settings *settings,
+                       size_t metadata_bytes);
+
+/* The most that a function returns for a format of an output: it has one, or a list. */
+static size_t most_of(const struct job_run *run, size_t index, need_fn *need)
+{
+    const struct job_run_output *output = &run->outputs[index];
+    const struct job_output *wanted = &run->job.outputs[index];
+    const struct plan_variant *v = &run->plan.variants[output->variant];
+    const struct format *format = NULL;
+    size_t most = 0, metadata = image_info_metadata_bytes(&run->info, output->metadata);
+    if (!wanted->formats)
+        return need(output->format, v->width, v->height, v->channels, &wanted->encoder, metadata);
+    while ((format = job_outputs_next_format(wanted, format, v->width, v->height, v->channels))) {
+        struct encoder_settings settings = job_outputs_settings(wanted, format);
+        size_t one = need(format, v->width, v->height, v->channels, &settings, metadata);
+        most = one > most ? one : most;
+    }
+    return most;
+}
+
+/* Memory of an output that the host encodes. */
+static size_t output_need(const struct job_run *run, size_t index)
+{
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    if (encoder->recompress)
+        return codec_recompress_bytes(&run->info, run->input.bytes);
+    return most_of(run, index, encoder->ssim > 0 ? codec_ssim_bytes : codec_encoder_bytes);
+}
+
 static size_t encoder_need(const struct job_run *run)
 {
     size_t need = 0;
-    for (size_t i = 0; i < run->job.output_count; i++) {
+    for (size_t i = 0; i < run->job.output_count && !run->measures; i++) {
         const struct job_run_output *output = &run->outputs[i];
         if (output->error.status != STATUS_OK || !output->format ||
             output->encoder == CODEC_ON_DEVICE)
             continue;
-        const struct plan_variant *variant = &run->plan.variants[output->variant];
-        const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
-        size_t bytes = encoder->recompress
-                           ? codec_recompress_bytes(&run->info, run->input.bytes)
-                           : codec_encoder_bytes(
-                                 output->format, variant->width, variant->height, variant->channels,
-                                 encoder, image_info_metadata_bytes(&run->info, output->metadata));
+        size_t bytes = output_need(run, i);
         if (bytes > need)
             need = bytes; /* outputs are encoded one at a time */
     }
@@ -154,19 +181,15 @@ static size_t working_need(const struct job_run *run)
 static size_t results_need(const struct job_run *run)
 {
     size_t keys = 0;
-    for (size_t i = 0; i < run->job.output_count; i++) {
+    for (size_t i = 0; i < run->job.output_count && !run->measures; i++) {
         const struct job_run_output *output = &run->outputs[i];
         const struct job_output *wanted = &run->job.outputs[i];
         if (output->error.status != STATUS_OK || !output->format ||
             (!job_place_is_in_memory(&wanted->place) && wanted->pack == JOB_FILES) ||
             admission_lends_output(run, i))
             continue;
-        const struct plan_variant *variant = &run->plan.variants[output->variant];
-        keys += wanted->encoder.recompress
-                    ? RECOMPRESSED_TIMES * run->input.bytes
-                    : codec_encoded_bytes(output->format, variant->width, variant->height,
-                                          variant->channels, &wanted->encoder,
-                                          image_info_metadata_bytes(&run->info, output->metadata));
+        keys += wanted->encoder.recompress ? RECOMPRESSED_TIMES * run->input.bytes
+                                           : most_of(run, i, codec_encoded_bytes);
     }
     return run->values_bytes + (keys < KEY_OUTPUTS_BYTES_MAX ? keys : KEY_OUTPUTS_BYTES_MAX);
 }

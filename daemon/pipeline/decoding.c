@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "codecs/borders.h"
 #include "conf/clock.h"
 #include "daemon/device_codecs.h"
 #include "daemon/pipeline/admission.h"
@@ -11,6 +12,7 @@
 #include "daemon/pipeline/job_overlays.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
+#include "daemon/pipeline/release.h"
 #include "daemon/pipeline/route.h"
 #include "daemon/pipeline/state.h"
 
@@ -84,6 +86,18 @@ static void restore_large(struct job_run *run, struct worker_tools *tools)
         planning_restore(run);
 }
 
+/* Measures the borders of the decoded image. Then the job is planned again, for the part without
+ * them: the size of the result, and so the memory, was not known before. */
+static enum stage_result measure_borders(struct job_run *run, const struct image *image)
+{
+    int orientation = run->job.orient ? run->info.orientation : 1;
+    run->trimmed = borders_find(image, &run->job.trim, orientation);
+    release_plan(run);
+    bool others_wait = admission_release(run);
+    (void)others_wait; /* the loop tries them after this job */
+    return RESULT_AGAIN;
+}
+
 enum stage_result decoding_run(struct job_run *run, struct worker_tools *tools)
 {
     struct error error = {0};
@@ -95,13 +109,15 @@ enum stage_result decoding_run(struct job_run *run, struct worker_tools *tools)
         return RESULT_NEXT;
     plan_put_constants(&run->plan, run->reserved.memory.input);
     job_overlays_release(run);
-    if (!put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE ||
-        !job_outputs_need_pixels(run))
+    bool needs_pixels = run->measures || job_outputs_need_pixels(run);
+    if (!put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE || !needs_pixels)
         return RESULT_NEXT;
     struct image image = plan_input(&run->plan, run->reserved.memory.input);
     if (codec_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
                      &run->decode, &run->bounds.codec, &image, &error) != STATUS_OK)
         job_run_take_codec_error(run, &error);
+    else if (run->measures)
+        return measure_borders(run, &image);
     return RESULT_NEXT;
 }
 
@@ -109,6 +125,7 @@ void decoding_leave(struct job_run *run)
 {
     admission_keep_encoder(run);
     dispatch_decoded(&run->pipeline->dispatch, &run->charge);
-    if (run->input.decoder == CODEC_ON_HOST && !job_outputs_recompress(run))
-        job_input_release(run); /* a device may decline the file */
+    /* A device may decline the file; after it was measured, it is decoded again. */
+    if (run->input.decoder == CODEC_ON_HOST && !job_outputs_recompress(run) && !run->measures)
+        job_input_release(run);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/quality.h"
+#include "codecs/ssim_quality.h"
 #include "codecs/tensor.h"
 #include "conf/clock.h"
 #include "daemon/pipeline/admission.h"
@@ -51,6 +52,102 @@ static enum status name_timeout(const struct job_run *run, struct error *error)
                      run->job.timeout_s, late.text);
 }
 
+/* Finds the quality of a file with a given similarity, of at most a given size. */
+static enum status find_quality(struct job_run *run, size_t index, const struct image *image,
+                                struct encode_request *request, const struct codec_sink *sink,
+                                struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct encoder_settings *settings = &request->encoder;
+    struct ssim_trial found = {0};
+    if (settings->ssim > 0 && codec_find_ssim(tools->codec, image, request, sink->buffer,
+                                              sink->capacity, &found, &output->error) != STATUS_OK)
+        return output->error.status;
+    settings->quality = output->quality = found.quality > 0 ? found.quality : settings->quality;
+    if (settings->max_bytes > 0 &&
+        codec_find_quality(tools->codec, image, request, sink->buffer, sink->capacity,
+                           &output->quality, &output->error) != STATUS_OK)
+        return output->error.status;
+    settings->quality = output->quality;
+    if (settings->ssim > 0 && settings->quality < found.quality &&
+        codec_measure_ssim(tools->codec, image, request, sink->buffer, sink->capacity, &found,
+                           &output->error) != STATUS_OK)
+        return output->error.status;
+    output->ssim = found.ssim;
+    return STATUS_OK;
+}
+
+static enum status count_only(struct codec_sink *sink, size_t used, struct error *error)
+{
+    (void)sink, (void)used, (void)error; /* codec_encode counts the bytes in sink->total */
+    return STATUS_OK;
+}
+
+/* A file of one of several formats. */
+struct candidate {
+    struct encode_request request; /* without format: none */
+    uint64_t bytes;
+    int quality, ssim;
+};
+
+/* Files that reach the similarity before others; then the smaller file, or the more similar one. */
+static bool is_better(const struct candidate *one, const struct candidate *other)
+{
+    int wanted = one->request.encoder.ssim;
+    bool reaches = one->ssim >= wanted;
+    if (!other->request.format || reaches != (other->ssim >= wanted))
+        return !other->request.format || reaches;
+    return reaches ? one->bytes < other->bytes : one->ssim > other->ssim;
+}
+
+/* Says how long the worker does not look at the deadline. */
+static void note_blind(struct job_run *run, size_t index, const struct encode_request *request)
+{
+    const struct plan_variant *variant = &run->plan.variants[run->outputs[index].variant];
+    atomic_store(&run->timing.blind_ns,
+                 codec_encoder_blind_ns(request->format, variant->width, variant->height,
+                                        variant->channels, &request->encoder));
+}
+
+/* Finds the quality in each format of the list, and chooses the format of the smallest file. */
+static enum status choose_format(struct job_run *run, size_t index, const struct image *image,
+                                 struct encode_request *request, const struct codec_sink *sink,
+                                 struct worker_tools *tools)
+{
+    struct job_run_output *output = &run->outputs[index];
+    const struct job_output *wanted = &run->job.outputs[index];
+    struct candidate best = {.request = {.format = NULL}};
+    const struct format *format = NULL;
+    while ((format = job_outputs_next_format(wanted, format, image->width, image->height,
+                                             image->channels))) {
+        struct codec_sink counter = {
+            .buffer = sink->buffer, .capacity = sink->capacity, .flush = count_only};
+        struct candidate one = {.request = *request};
+        one.request.format = format;
+        one.request.encoder = job_outputs_settings(wanted, format);
+        note_blind(run, index, &one.request);
+        if (find_quality(run, index, image, &one.request, sink, tools) != STATUS_OK ||
+            codec_encode(tools->codec, image, &one.request, &counter, &output->error) != STATUS_OK)
+            return output->error.status;
+        one.bytes = counter.total;
+        one.quality = output->quality;
+        one.ssim = output->ssim;
+        if (is_better(&one, &best))
+            best = one;
+    }
+    if (!best.request.format)
+        return error_set(&output->error, STATUS_IMAGE_TOO_LARGE,
+                         "the result is %u x %u pixels with %u channels, which no format of the "
+                         "list holds",
+                         image->width, image->height, image->channels);
+    *request = best.request;
+    output->format = best.request.format;
+    output->quality = best.quality;
+    output->ssim = best.ssim;
+    note_blind(run, index, request);
+    return STATUS_OK;
+}
+
 static enum status encode_on_host(struct job_run *run, size_t index, struct codec_sink *sink,
                                   struct worker_tools *tools)
 {
@@ -58,12 +155,12 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
     struct encode_request request = job_outputs_encode_request(run, index);
     struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
                                      run->reserved.memory.output);
-    if (request.encoder.max_bytes > 0) {
-        if (codec_find_quality(tools->codec, &image, &request, sink->buffer, sink->capacity,
-                               &output->quality, &output->error) != STATUS_OK)
-            return name_timeout(run, &output->error);
-        request.encoder.quality = output->quality;
-    }
+    bool searches = request.encoder.max_bytes > 0 || request.encoder.ssim > 0;
+    bool chooses = run->job.outputs[index].formats != 0;
+    note_blind(run, index, &request);
+    if (searches && (chooses ? choose_format : find_quality)(run, index, &image, &request, sink,
+                                                             tools) != STATUS_OK)
+        return name_timeout(run, &output->error);
     if (codec_encode(tools->codec, &image, &request, sink, &output->error) != STATUS_OK)
         return name_timeout(run, &output->error);
     return STATUS_OK;
@@ -121,10 +218,6 @@ static enum status write_encoded(struct job_run *run, size_t index, struct codec
     if (run->job.outputs[index].encoder.recompress)
         return recompress(run, index, sink, tools);
     if (output->encoder == CODEC_ON_HOST) {
-        const struct plan_variant *variant = &run->plan.variants[output->variant];
-        atomic_store(&run->timing.blind_ns,
-                     codec_encoder_blind_ns(output->format, variant->width, variant->height,
-                                            variant->channels, &run->job.outputs[index].encoder));
         enum status status = encode_on_host(run, index, sink, tools);
         atomic_store(&run->timing.blind_ns, 0);
         return status;

@@ -73,6 +73,34 @@ bool job_outputs_need_pixels(const struct job_run *run)
     return has_output(run, 0);
 }
 
+/* ---- formats -------------------------------------------------------------------------------- */
+
+const struct format *job_outputs_next_format(const struct job_output *output,
+                                             const struct format *after, uint32_t width,
+                                             uint32_t height, uint32_t channels)
+{
+    const struct format *format = after ? after + 1 : formats;
+    for (; format < formats + FORMAT_COUNT; format++) {
+        bool is_listed = output->formats >> (format - formats) & 1;
+        bool fits =
+            format->side_max == 0 || (width <= format->side_max && height <= format->side_max);
+        if (is_listed && fits && (channels != 4 || format->alpha) && !codec_refusal(format, true) &&
+            !codec_refusal(format, false))
+            return format;
+    }
+    return NULL;
+}
+
+struct encoder_settings job_outputs_settings(const struct job_output *output,
+                                             const struct format *format)
+{
+    struct encoder_settings settings = output->encoder;
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++)
+        if (!(output->given & 1u << i))
+            *encoder_setting(&settings, i) = format_default(format, i);
+    return settings;
+}
+
 /* ---- encoding ------------------------------------------------------------------------------- */
 
 /* The input's density, if the output has the input's size in pixels, or by request. */

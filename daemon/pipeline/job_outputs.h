@@ -5,6 +5,7 @@
 
 #include "codecs/codec.h"
 
+struct job_output;
 struct job_run;
 
 /* The job fails with the first output's error if each output has one. */
@@ -18,5 +19,13 @@ void job_outputs_end_cancelled(struct job_run *run);
  * made of its pixels. */
 bool job_outputs_recompress(const struct job_run *run);
 bool job_outputs_need_pixels(const struct job_run *run);
+/* The next format after `after` (NULL: the first) of the list of an output that this program writes
+ * and reads, and that holds an image of this size; NULL: none. */
+const struct format *job_outputs_next_format(const struct job_output *output,
+                                             const struct format *after, uint32_t width,
+                                             uint32_t height, uint32_t channels);
+/* The parameters of an output for a format: those that the job omits have the format's defaults. */
+struct encoder_settings job_outputs_settings(const struct job_output *output,
+                                             const struct format *format);
 /* The request to encode an output; changes the metadata in run->info to fit it. */
 struct encode_request job_outputs_encode_request(struct job_run *run, size_t index);

@@ -49,8 +49,12 @@ enum status job_overlays_check(struct job_run *run, size_t index, const char *ns
                                struct error *error)
 {
     const struct job_rules rules = {.ns = ns};
+    const struct op_place *names;
     int position = -1;
-    while (op_list_next_overlay(run->outputs[index].ops, &position)) {
+    while ((names = op_list_next_overlay(run->outputs[index].ops, &position))) {
+        run->overlays.count++;
+        if (!names->path && !names->key)
+            continue; /* a text */
         const cJSON *item = cJSON_GetArrayItem(run->job.outputs[index].ops, position);
         struct job_place place = {0};
         char where[64] = "";
@@ -61,7 +65,6 @@ enum status job_overlays_check(struct job_run *run, size_t index, const char *ns
                             error) != STATUS_OK ||
             check_differs(run, &place, where, error) != STATUS_OK)
             return error->status;
-        run->overlays.count++;
         run->overlays.key_count += place.key != NULL;
     }
     return STATUS_OK;
@@ -140,12 +143,13 @@ void job_overlays_release(struct job_run *run)
 
 /* ---- while the plan is built ---------------------------------------------------------------- */
 
-static void say_place(unsigned number, int position, char text[64])
+/* param: the parameter that names the overlay. */
+static void say_place(unsigned number, int position, const char *param, char text[64])
 {
     if (number > 0)
-        snprintf(text, 64, "outputs[%u].ops[%d].input", number - 1, position);
+        snprintf(text, 64, "outputs[%u].ops[%d].%s", number - 1, position, param);
     else
-        snprintf(text, 64, "ops[%d].input", position);
+        snprintf(text, 64, "ops[%d].%s", position, param);
 }
 
 /* Errors of reading have the name in their text. */
@@ -156,10 +160,11 @@ static bool has_name(enum status status)
 }
 
 static enum status say_error(const struct job_run *run, unsigned number, int position,
-                             const char *name, const struct error *why, struct error *error)
+                             const char *param, const char *name, const struct error *why,
+                             struct error *error)
 {
     char place[64];
-    say_place(number, position, place);
+    say_place(number, position, param, place);
     if (why->status == STATUS_DECODE_LIMIT && clock_now_ns() >= run->timing.deadline_ns)
         job_run_set_late(run, error);
     else if (has_name(why->status))
@@ -177,6 +182,8 @@ static struct overlay *make(struct job_run *run, const struct plan_overlay_reque
     const struct op_place *place = &request->place;
     struct overlay *whole, *sized = NULL;
     maker->held = run->overlays.held + run->input.file.bytes;
+    if (request->text)
+        return overlay_from_text(maker, request->text, error);
     if (place->path)
         return overlay_from_path(maker, place->path, request->width, error);
     whole = find_held_key(run, place->key);
@@ -206,8 +213,10 @@ static enum status find(void *context, const struct plan_overlay_request *reques
             hold(run, request->number, request->position, found);
     }
     if (!found)
-        return say_error(run, request->number, request->position,
-                         place->path ? place->path : place->key, &why, error);
+        return request->text ? say_error(run, request->number, request->position, "text",
+                                         request->text->text, &why, error)
+                             : say_error(run, request->number, request->position, "input",
+                                         place->path ? place->path : place->key, &why, error);
     assert(found->asked_width == request->width);
     *overlay = found->pixels;
     return STATUS_OK;
@@ -244,7 +253,7 @@ static void fail_key(struct job_run *run, const struct error *error)
     struct job_run_overlays *own = &run->overlays;
     struct error *of_output = &run->outputs[own->output].error;
     unsigned number = run->job.listed ? (unsigned)own->output + 1 : 0;
-    say_error(run, number, own->position, own->key, error, of_output);
+    say_error(run, number, own->position, "input", own->key, error, of_output);
     job_outputs_fail_if_all_failed(run);
 }
 

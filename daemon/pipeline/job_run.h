@@ -92,7 +92,8 @@ enum stage_result {
                    JOB_RUN_AT(READ) | JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE) |  \
                        JOB_RUN_AT(SET))                                                            \
     MOVE(ADMIT, LOOP, LOOP, JOB_RUN_AT(DECODE) | JOB_RUN_AT(ACK))                                  \
-    JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU),                                                  \
+    /* If the borders of the input were measured, the job is planned without them. */              \
+    JOB_RUN_WORKED(MOVE, DECODE, JOB_RUN_AT(GPU) | JOB_RUN_AT(READ),                               \
                    JOB_RUN_AT(DECODE) | JOB_RUN_AT(GPU) | JOB_RUN_AT(ENCODE) | JOB_RUN_AT(SET))    \
     /* If a device has declined the file, the job is planned again for the host's codecs. */       \
     JOB_RUN_WORKED(MOVE, GPU, JOB_RUN_AT(ENCODE) | JOB_RUN_AT(READ),                               \
@@ -132,7 +133,9 @@ struct job_run_output {
     size_t variant;            /* index in the plan; valid only while error is unset */
     uint32_t width, height;
     uint64_t bytes;
-    int quality;               /* that max_bytes needed; 0: the job's */
+    int quality; /* that max_bytes or a similarity needed; 0: the job's */
+    int ssim;    /* of the file to its image, in units of 1 / SSIM_ONE, if the job
+                    names a similarity */
     bool placed; /* the file has its final name, or the server or Redis has the output */
     struct files_identity identity; /* of that file */
     struct job_run *run;       /* set for an upload */
@@ -278,6 +281,8 @@ struct job_run {
     struct job_run_overlays overlays;
     struct image_info info;
     struct decode_request decode;
+    struct trim_part trimmed;    /* the part of the input without borders; width 0: not measured */
+    bool measures;               /* the plan is only for measuring them: it has no outputs */
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
                                     admission and built again after it */
     size_t values_bytes;         /* the most memory that its values can need */

@@ -55,6 +55,28 @@ static enum status check_max_bytes(const struct job_run *run, size_t index, stru
                      encoder->max_bytes);
 }
 
+/* A search for a similarity changes the quality, and reads its files. */
+static enum status check_ssim(const struct job_run *run, size_t index, const struct format *format,
+                              struct error *error)
+{
+    const struct encoder_settings *encoder = &run->job.outputs[index].encoder;
+    char text[40];
+    if (encoder->ssim == 0)
+        return STATUS_OK;
+    if (encoder->lossless)
+        return error_set(
+            error, STATUS_BAD_JOB,
+            "%s.lossless is true, but quality.ssim is %g, which chooses the quality of "
+            "a lossy file; omit one of the two",
+            output_name(run, index, text), (double)encoder->ssim / SSIM_ONE);
+    const char *refusal = codec_refusal(format, false);
+    if (refusal)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "%s.quality.ssim needs to read %s, but %s", output_name(run, index, text),
+                         format->noun, refusal);
+    return STATUS_OK;
+}
+
 /* A recompressed file keeps all of the input. */
 static enum status check_recompress(const struct job_run *run, size_t index, struct error *error)
 {
@@ -141,6 +163,7 @@ static enum status check_encoder(const struct job_run *run, size_t index,
                          output_name(run, index, text), format->noun, refusal);
     if (wrong == 0)
         return check_max_bytes(run, index, error) != STATUS_OK ||
+                       check_ssim(run, index, format, error) != STATUS_OK ||
                        check_recompress(run, index, error) != STATUS_OK
                    ? error->status
                    : check_tensor(run, index, format, error);
@@ -150,6 +173,33 @@ static enum status check_encoder(const struct job_run *run, size_t index,
                      output_name(run, index, text), encoder_parameters[first].name,
                      format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
                      job_place_name(place, url), format->name);
+}
+
+/* The smallest file of several formats is written. Each key must be one of a format of the list. */
+static enum status check_list(const struct job_run *run, size_t index, struct error *error)
+{
+    const struct job_output *output = &run->job.outputs[index];
+    char url[JOB_URL_BYTES_MAX + 1], text[40];
+    const char *path = name_with_suffix(output, url), *name = output_name(run, index, text);
+    const struct format *meant = path ? format_of_path(path) : NULL;
+    const struct format *first = job_outputs_next_format(output, NULL, 1, 1, 1);
+    unsigned wrong = output->given;
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        wrong &= output->formats >> i & 1 ? ~formats[i].parameters : ~0u;
+    if (meant)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.format has several formats, but the suffix of \"%.100s\" means %s; "
+                         "omit the suffix",
+                         name, path, meant->name);
+    if (!first)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "this gpuimgd cannot write and read any format of %s.format", name);
+    if (wrong)
+        return error_set(error, STATUS_BAD_JOB,
+                         "%s.%s is no key of the formats of %s.format; omit it", name,
+                         encoder_parameters[__builtin_ctz(wrong)].name, name);
+    return check_ssim(run, index, first, error) != STATUS_OK ? error->status
+                                                             : check_recompress(run, index, error);
 }
 
 /* The requested format and the path's suffix must agree. Both are optional. */
@@ -164,6 +214,8 @@ static enum status check_format(const struct job_run *run, size_t index, struct 
     const struct format *asked = output->format ? format_by_name(output->format) : NULL;
     char text[40], known[FORMAT_LIST_BYTES], shown[64];
     const char *name = output_name(run, index, text);
+    if (output->formats)
+        return check_list(run, index, error);
     if (!output->format && other && near)
         return error_set(error, STATUS_BAD_JOB,
                          "%s \"%.100s\" ends in %s, which is not an output format; did you mean "
@@ -262,11 +314,12 @@ static void check_input(struct job_run *run)
 static enum status check_no_ops(const struct job_run *run, size_t index, struct error *error)
 {
     char text[40];
-    if (!run->job.outputs[index].encoder.recompress || !run->outputs[index].ops)
+    bool trims = run->job.trim.wanted;
+    if (!run->job.outputs[index].encoder.recompress || !(run->outputs[index].ops || trims))
         return STATUS_OK;
     return error_set(error, STATUS_BAD_JOB,
-                     "%s.recompress is true, which changes no pixel; omit its operations",
-                     output_name(run, index, text));
+                     "%s.recompress is true, which changes no pixel; omit %s",
+                     output_name(run, index, text), trims ? "trim" : "its operations");
 }
 
 static void check_output(struct job_run *run, size_t index)
@@ -315,6 +368,14 @@ void planning_check_image(struct job_run *run)
 
 /* ---- with the input's header ---------------------------------------------------------------- */
 
+/* Of a list, the format for which the image is computed: one with alpha, if there is one, so that
+ * the image keeps it. The encoder chooses one that holds the image. */
+static const struct format *list_format(const struct job_output *output)
+{
+    const struct format *format = job_outputs_next_format(output, NULL, 1, 1, 4);
+    return format ? format : job_outputs_next_format(output, NULL, 1, 1, 1);
+}
+
 /* The requested format, or else the format of the path's suffix, or else what the input's format
  * gives. NULL if the output has only values, or an unknown format. */
 static const struct format *output_format(const struct job_output *output,
@@ -325,6 +386,8 @@ static const struct format *output_format(const struct job_output *output,
         return NULL;
     if (output->format)
         return format_by_name(output->format);
+    if (output->formats)
+        return list_format(output);
     const char *name = name_with_suffix(output, url);
     const struct format *format = name ? format_of_path(name) : NULL;
     if (!format && output->encoder.recompress)
@@ -361,9 +424,7 @@ static void choose_metadata(struct job_run *run)
 /* The parameters that the job omits get the defaults of the format. */
 static void set_defaults(struct job_output *output, const struct format *format)
 {
-    for (unsigned i = 0; i < PARAMETER_COUNT; i++)
-        if (!(output->given & 1u << i))
-            *encoder_setting(&output->encoder, i) = format_default(format, i);
+    output->encoder = job_outputs_settings(output, format);
 }
 
 void planning_set_defaults(struct job_output *output)
@@ -379,7 +440,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         struct job_run_output *output = &run->outputs[i];
         output->format = output_format(&run->job.outputs[i], &run->info);
         if (output->error.status != STATUS_OK ||
-            (output->format &&
+            (output->format && !run->job.outputs[i].formats &&
              (check_encoder(run, i, output->format, &output->error) != STATUS_OK ||
               check_pair(run, i, run->info.format, output->format, &output->error) != STATUS_OK)))
             continue;
@@ -442,8 +503,10 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
     };
     memcpy(source.background, run->job.background, sizeof source.background);
     decode->as = choose_colours(run, targets, count);
-    decode->eighths = info->scales && !run->job.listed ? plan_eighths(&source, targets[0].ops)
-                                                        : DECODE_EIGHTHS;
+    source.part = run->trimmed;
+    decode->eighths = info->scales && !run->job.listed && !run->job.trim.wanted
+                          ? plan_eighths(&source, targets[0].ops)
+                          : DECODE_EIGHTHS;
     source.channels = codec_channels(info, decode->as);
     source.ycc = decode->as == DECODE_YCC;
     source.cmyk = decode->as == DECODE_CMYK;
@@ -548,9 +611,27 @@ static bool check_frames(struct job_run *run)
     return run->error.status == STATUS_OK;
 }
 
+/* Builds a plan with which the input is only decoded, so that its borders can be measured. */
+static bool build_to_measure(struct job_run *run)
+{
+    const struct plan_target target = {.no_picture = true};
+    run->decode = (struct decode_request){.as = DECODE_COLOUR, .eighths = DECODE_EIGHTHS};
+    const struct plan_source source = {.width = run->info.width,
+                                       .height = run->info.height,
+                                       .channels = codec_channels(&run->info, DECODE_COLOUR),
+                                       .file = route_to_host(run)};
+    return plan_build(&run->plan, &source, &target, 1, &run->bounds.plan, &run->error) == STATUS_OK;
+}
+
+static bool build_first(struct job_run *run, struct worker_tools *tools)
+{
+    run->measures = tools && run->job.trim.wanted && run->trimmed.width == 0;
+    return run->measures ? build_to_measure(run) : build(run, NULL, tools);
+}
+
 void planning_build(struct job_run *run, struct worker_tools *tools)
 {
-    if (check_frames(run) && build(run, NULL, tools))
+    if (check_frames(run) && build_first(run, tools))
         measure_plan(run);
     if (run->error.status == STATUS_OK)
         job_outputs_fail_if_all_failed(run);

@@ -91,7 +91,7 @@ static bool is_for_device(const struct job_run *run, size_t index,
                           const struct engine_codecs *codecs)
 {
     enum device_codec codec = device_codec_of(run->outputs[index].format);
-    return codecs->encodes[codec] &&
+    return codecs->encodes[codec] && run->job.outputs[index].encoder.ssim == 0 &&
            device_codecs[codec].writes(&run->job.outputs[index].encoder, run->outputs[index].ops);
 }
 

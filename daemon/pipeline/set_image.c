@@ -57,6 +57,7 @@ static void take_job(struct job_run *run)
     memcpy(run->job.background, from->background, sizeof from->background);
     run->job.listed = from->listed;
     run->job.orient = from->orient;
+    run->job.trim = from->trim;
     run->job.frames = from->frames;
     run->job.page = from->page;
     run->job.timeout_s = from->timeout_s;

@@ -21,7 +21,7 @@ static const char chains[] =
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
     "[\"thumbhash\",\"canny\"],"
     "[{\"op\":\"composite\",\"input\":\"drawn\",\"tile\":true,\"x\":3,\"y\":4}],"
-    "[\"blurhash\",\"otsu\"],"
+    "[\"blurhash\",\"palette\",\"otsu\"],"
     "[\"grayscale\",{\"op\":\"resize\",\"width\":40,\"height\":90,\"fit\":\"cover\","
     "\"gravity\":\"attention\"}],"
     "[\"phash\",\"median\"],"

@@ -141,12 +141,17 @@ static const struct op_param composite_params[] = {
      .help = "Resizes the overlay to this part of the image's width. By default it keeps its size"},
     {OP_BOOLEAN(struct params, tile), .help = "Repeats the overlay over the whole image"}};
 
+int composite_gravity(const struct op_item *item, int gravity)
+{
+    bool is_moved = op_given(item, "x") || op_given(item, "y");
+    return is_moved && !op_given(item, "gravity") ? GRAVITY_NORTHWEST : gravity;
+}
+
 static enum status composite_check(const struct op_item *item, void *params, struct error *error)
 {
     struct params *own = params;
     (void)error;
-    if (!op_given(item, "gravity") && (op_given(item, "x") || op_given(item, "y")))
-        own->gravity = GRAVITY_NORTHWEST;
+    own->gravity = composite_gravity(item, own->gravity);
     return STATUS_OK;
 }
 
@@ -184,9 +189,8 @@ static struct span span_of(int64_t start, uint32_t side, uint32_t base, bool til
                          .first = (uint32_t)(from - start)};
 }
 
-/* Appends the pass, unless the overlay is not visible. */
-static enum status add_pass(const struct params *own, const struct plan_overlay *overlay,
-                            struct chain *chain)
+enum status composite_lay(const struct composite_spot *own, const struct plan_overlay *overlay,
+                          struct chain *chain)
 {
     struct pass_shape to = chain->shape;
     int64_t x, y;
@@ -213,14 +217,16 @@ static enum status add_pass(const struct params *own, const struct plan_overlay 
 static enum status composite_step(const void *params, struct chain *chain)
 {
     const struct params *own = params;
+    const struct composite_spot spot = {own->gravity, own->x, own->y, own->opacity, own->tile};
     struct plan_overlay overlay;
     uint32_t width = 0;
     if (op_given(chain->item, "scale")) {
         width = (uint32_t)floor(own->scale * chain->shape.width + 0.5);
         width = width > 0 ? width : 1;
     }
-    enum status status = chain_find_overlay(chain, &own->input, width, &overlay);
-    return status ? status : add_pass(own, &overlay, chain);
+    const struct plan_overlay_request request = {.place = own->input, .width = width};
+    enum status status = chain_find_overlay(chain, request, &overlay);
+    return status ? status : composite_lay(&spot, &overlay, chain);
 }
 
 const struct op op_composite = {

@@ -11,6 +11,8 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/pass.h"
 
+struct chain;
+
 #define COMPOSITE_OPACITY_BITS 16
 #define COMPOSITE_PIXEL 4 /* bytes of a pixel of the overlay */
 
@@ -19,6 +21,21 @@ struct composite {
     uint32_t left, top, width, height; /* the region of the base that the overlay covers */
     uint32_t across, down;             /* size of the stored part */
 };
+
+/* Where an overlay is laid, as the parameters of composite say. */
+struct composite_spot {
+    int gravity; /* enum gravity */
+    int x, y;
+    double opacity;
+    bool tile;
+};
+
+/* The gravity of an operation with the parameters gravity, x and y: if only x or y is given,
+ * northwest. */
+int composite_gravity(const struct op_item *item, int gravity);
+/* Appends the pass that lays the overlay over the current image, unless it is not visible. */
+enum status composite_lay(const struct composite_spot *spot, const struct plan_overlay *overlay,
+                          struct chain *chain);
 
 /* opacity: 0 to 65536 */
 PIXEL uint32_t composite_alpha(uint32_t alpha, uint32_t opacity)

@@ -22,10 +22,12 @@
     X(convolve)                                                                                    \
     X(median)                                                                                      \
     X(composite)                                                                                   \
+    X(text)                                                                                        \
     X(equalize)                                                                                    \
     X(otsu)                                                                                        \
     X(histogram)                                                                                   \
     X(stats)                                                                                       \
+    X(palette)                                                                                     \
     X(phash)                                                                                       \
     X(blurhash)                                                                                    \
     X(thumbhash)

@@ -98,14 +98,13 @@ enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes, 
 }
 
 /* chain->overlays is NULL if the caller of plan_build provides no overlays. */
-enum status chain_find_overlay(const struct chain *chain, const struct op_place *place,
-                               uint32_t width, struct plan_overlay *overlay)
+enum status chain_find_overlay(const struct chain *chain, struct plan_overlay_request request,
+                               struct plan_overlay *overlay)
 {
     const struct op_item *item = chain->item;
     const struct plan_overlays *overlays = chain->overlays;
-    const struct plan_overlay_request request = {.number = (unsigned)(item->output + 1),
-                                                 .position = item->position,
-                                                 .place = *place, .width = width};
+    request.number = (unsigned)(item->output + 1);
+    request.position = item->position;
     if (!overlays)
         return op_refuse(item, chain->error, ": an overlay cannot be read here");
     return overlays->find(overlays->context, &request, overlay, chain->error);

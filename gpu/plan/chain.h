@@ -62,10 +62,10 @@ enum status chain_constants(struct chain *chain, struct pass *pass, size_t bytes
 /* As chain_constants, for the pixels of an overlay: their limit is PLAN_OVERLAYS_BYTES_MAX. */
 enum status chain_overlay(struct chain *chain, struct pass *pass, size_t bytes,
                           pass_fill *fill) MUST_CHECK;
-/* Finds the overlay that the current operation names. width: plan_overlay_request.width. bad_op if
- * chain->overlays is NULL. */
-enum status chain_find_overlay(const struct chain *chain, const struct op_place *place,
-                               uint32_t width, struct plan_overlay *overlay) MUST_CHECK;
+/* Finds the overlay that the current operation names. Sets number and position of the request.
+ * bad_op if chain->overlays is NULL. */
+enum status chain_find_overlay(const struct chain *chain, struct plan_overlay_request request,
+                               struct plan_overlay *overlay) MUST_CHECK;
 /* Returns image_too_large if chain->limits forbid a result of this size. */
 enum status chain_check_size(const struct chain *chain, uint64_t width, uint64_t height) MUST_CHECK;
 /* Appends a pass that only computes values, in work_bytes of memory. The current image stays. */

@@ -302,6 +302,24 @@ static enum status read_place(const struct reading *r, void *value)
     return STATUS_OK;
 }
 
+static enum status read_text(const struct reading *r, void *value)
+{
+    const char *text = r->given->valuestring;
+    size_t bytes = strlen(text);
+    enum status status = STATUS_OK;
+    if (bytes < r->param->min || bytes > r->param->max)
+        status = refuse(r, ": %s has %zu bytes; it must have %.10g to %.10g", r->name, bytes,
+                        r->param->min, r->param->max);
+    for (const char *at = text; *at && !status; at++)
+        if ((unsigned char)*at < ' ' && *at != '\n' && *at != '\t')
+            status = refuse(r,
+                            ": %s has the control character U+%04X; it must have no others "
+                            "than line feeds and tabs",
+                            r->name, (unsigned)*at);
+    *(const char **)value = status ? NULL : strcpy(r->more, text);
+    return status;
+}
+
 /* For each kind of parameter: the JSON type (0xFF: the reader checks it), the reader, and how
  * messages call the type. */
 static const struct {
@@ -320,6 +338,7 @@ static const struct {
     [OP_KIND_ODD_MATRIX] = {cJSON_Array, read_odd_matrix, "an array of rows of numbers"},
     [OP_KIND_COLOR] = {0xFF, read_color, NULL},
     [OP_KIND_PLACE] = {0xFF, read_place, "a path or an object with path or key"},
+    [OP_KIND_TEXT] = {cJSON_String, read_text, "a string"},
 };
 
 /* Writes the type that the parameter must have, for messages. */
@@ -339,13 +358,18 @@ static void say_type(const struct op_param *param, char *text, size_t size)
 
 /* ---- an item ---- */
 
+static size_t round_up(size_t bytes)
+{
+    return (bytes + alignof(double) - 1) / alignof(double) * alignof(double);
+}
+
 /* The memory for what a parameter's value points to: the numbers of a matrix, the text of a
- * place. At most one parameter of an operation has such memory. */
+ * place, a text. */
 static size_t more_bytes(const struct op_param *param, const cJSON *given)
 {
     const cJSON *first = given && given->child ? given->child : given;
-    if (param->kind == OP_KIND_PLACE && cJSON_IsString(first))
-        return strlen(first->valuestring) + 1;
+    if ((param->kind == OP_KIND_PLACE || param->kind == OP_KIND_TEXT) && cJSON_IsString(first))
+        return round_up(strlen(first->valuestring) + 1);
     if (param->kind != OP_KIND_MATRIX && param->kind != OP_KIND_ODD_MATRIX)
         return 0;
     int rows = cJSON_GetArraySize(given), columns = cJSON_GetArraySize(first);
@@ -365,7 +389,7 @@ bool op_given(const struct op_item *item, const char *name)
 /* Parameters are followed by what they point to. */
 static size_t params_room(const struct op *op)
 {
-    return (op->params_bytes + alignof(double) - 1) / alignof(double) * alignof(double);
+    return round_up(op->params_bytes);
 }
 
 /* params must be zeroed. */
@@ -431,14 +455,15 @@ static enum status check_required(const struct op_item *item, struct error *erro
 
 static enum status read_params(struct op_item *item, const cJSON *object, struct error *error)
 {
+    unsigned char *more = item->params + params_room(item->op);
     set_defaults(item->op, item->params);
     op_each_param (param, item->op) {
         const cJSON *given = cJSON_GetObjectItemCaseSensitive(object, param->name);
-        struct reading reading = {item,        error, param,
-                                  param->name, given, item->params + params_room(item->op)};
+        struct reading reading = {item, error, param, param->name, given, more};
         char text[120];
         if (!given)
             continue;
+        more += more_bytes(param, given);
         if (!(given->type & 0xFF & kinds[param->kind].type)) {
             say_type(param, text, sizeof(text));
             return refuse(&reading, ": %s is %s; it must be %s", param->name, kind_of(given), text);

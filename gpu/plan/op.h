@@ -31,6 +31,7 @@ enum op_kind {
     OP_KIND_ODD_MATRIX, /* odd numbers of rows and columns, at most `rows` and `columns` */
     OP_KIND_COLOR,      /* [r,g,b], [r,g,b,a] or "transparent" */
     OP_KIND_PLACE,      /* an image: a path, or an object with path or key */
+    OP_KIND_TEXT,       /* a string of `min` to `max` bytes of UTF-8 */
 };
 
 /* Whether a job must give the parameter. OP_HAS_DEFAULT: `standard` is used if it is missing.
@@ -54,7 +55,7 @@ struct op_param {
     enum op_kind kind;
     enum op_need need;
     size_t at;                /* offset in the struct of the operation's parameters */
-    double min, max;          /* bounds of each number */
+    double min, max;          /* bounds of each number, or of the bytes of a text */
     double last_max;          /* bounds of the last column of OP_KIND_MATRIX: -last_max to
                                  last_max */
     double standard;          /* the default; for words its index, for OP_OPTIONAL 0 */
@@ -78,6 +79,7 @@ struct op_param {
 #define OP_NUMBERS(type, member) OP_PARAM(OP_KIND_NUMBERS, type, member, double *)
 #define OP_MATRIX(type, member) OP_PARAM(OP_KIND_MATRIX, type, member, struct op_matrix)
 #define OP_PLACE(type, member) OP_PARAM(OP_KIND_PLACE, type, member, struct op_place)
+#define OP_TEXT(type, member)       OP_PARAM(OP_KIND_TEXT, type, member, const char *)
 #define OP_ODD_MATRIX(type, member) OP_PARAM(OP_KIND_ODD_MATRIX, type, member, struct op_matrix)
 #define OP_COLOR(type, member) OP_PARAM(OP_KIND_COLOR, type, member, struct op_color)
 
@@ -94,7 +96,8 @@ enum op_flag {
                                (point.h); to_srgb with a profile stays a pass of its own */
     OP_ANY_SCALE = 32,      /* allows that a JPEG is decoded at a smaller size for a later
                                operation */
-    OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place */
+    OP_LAYS = 64,           /* lays an overlay over the image: its first parameter, a place or
+                               a text */
     OP_TO_SRGB = 128,       /* converts from the source's profile: the result has none */
     OP_BILEVEL = 256,       /* its result is gray, and each pixel is 0 or 255 */
 };

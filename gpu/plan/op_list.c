@@ -68,9 +68,12 @@ const struct op_place *op_list_next_overlay(const struct op_item *list, int *pos
 {
     while (list && list->position <= *position)
         list = list->next;
+    static const struct op_place none;
     list = op_find_flag(list, OP_LAYS);
     if (!list)
         return NULL;
     *position = list->position;
+    if (list->op->params->kind == OP_KIND_TEXT)
+        return &none;
     return (const void *)(list->params + list->op->params->at);
 }

@@ -30,5 +30,5 @@ bool op_list_gives_values(const struct op_item *list);
  * makes it so. Operations that only move pixels, or only give values, do not count. */
 bool op_list_is_bilevel(const struct op_item *list);
 /* Finds the next operation after *position that has an overlay, and sets *position to it. Returns
- * the overlay's place, or NULL. */
+ * the overlay's place, which has no members if the overlay is a text, or NULL. */
 const struct op_place *op_list_next_overlay(const struct op_item *list, int *position);

@@ -162,13 +162,21 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     struct plan_variant *variant = &plan->variants[index];
     /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
      * resize, and the hash. A crop adds none, but it may need a copy, which the next operation
-     * or step_copy adds later; that copy is one of the five of the crop. Five more passes may be
-     * added: orientation, YCbCr or CMYK to RGB or gray, a copy before that, gray or flattening, and
-     * a tensor. */
-    uint32_t capacity = 5;
+     * or step_copy adds later; that copy is one of the five of the crop. Six more passes may be
+     * added: a copy of a part of the source, orientation, YCbCr or CMYK to RGB or gray, a copy
+     * before that, gray or flattening, and a tensor. */
+    uint32_t capacity = 6;
     for (const struct op_item *item = target->ops; item; item = item->next)
         capacity += 5;
-    struct pass_shape shape = plan_source_shape(source);
+    const struct pass_shape whole = plan_source_shape(source);
+    struct pass_shape shape = whole;
+    struct pass_window window = pass_window_whole(whole);
+    if (source->part.width > 0) {
+        shape.width = source->part.width;
+        shape.height = source->part.height;
+        window.x = source->part.x;
+        window.y = source->part.y;
+    }
 
     variant->passes = malloc(capacity * sizeof(*variant->passes));
     if (!variant->passes)
@@ -180,7 +188,7 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
                           .passes = variant->passes,
                           .capacity = capacity,
                           .shape = shape,
-                          .window = pass_window_whole(shape),
+                          .window = window,
                           .ycc = source->ycc,
                           .cmyk = source->cmyk,
                           .background = source->background,
@@ -245,6 +253,9 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     assert(source->channels == 1 || source->channels == 3 || source->channels == 4);
     assert(!source->ycc || source->channels == 3);
     assert(!source->cmyk || source->channels == 4);
+    assert(source->part.width == 0 || source->eighths == 0 || source->eighths == DECODE_EIGHTHS);
+    assert(source->part.x + source->part.width <= source->width);
+    assert(source->part.y + source->part.height <= source->height);
 
     memset(plan, 0, sizeof(*plan));
     plan->source = *source;

@@ -21,6 +21,8 @@
 #include "codecs/image.h"
 #include "conf/format.h"
 #include "conf/status.h"
+#include "conf/text_style.h"
+#include "conf/trim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,6 +76,8 @@ struct plan_source {
     size_t icc_bytes;                 /* 0: none */
     struct plan_file file;
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
+    struct trim_part part;            /* that all variants see, of the image before it is turned;
+                                          width 0: all of it. Only of an image decoded in full */
     int orientation;                  /* EXIF 1..8, applied before all operations; 1: none */
     uint8_t background[3];            /* RGB, for flattening alpha */
 };
@@ -84,11 +88,18 @@ struct op_place {
     const char *path, *key;
 };
 
+/* A text to draw. */
+struct plan_text {
+    const char *text;
+    struct text_style style;
+};
+
 /* The argument of plan_overlays.find: which overlay an operation needs. */
 struct plan_overlay_request {
     unsigned number; /* plan_target.number */
     int position;    /* of the operation in the target's ops */
     struct op_place place;
+    const struct plan_text *text; /* NULL: the overlay is the image at `place` */
     uint32_t width; /* the overlay is resized to this width, as by resize_exact, with its aspect
                        ratio; 0: it is not resized */
 };

@@ -87,6 +87,8 @@ def job_keys(d):
                        "white."),
         "orient": ({"type": "boolean"}, "Optional[bool]",
                    "Whether the EXIF orientation is applied first. Default: true."),
+        "trim": ({"$ref": "#/$defs/trim"}, "Optional[Trim]",
+                 "Removes the borders of one colour around the input, before all operations."),
         "page": ({"type": "integer", "minimum": 0, "maximum": d.limits["page"]}, "Optional[int]",
                  "The frame of an animation, or the page, that is read. Default: 0, the first."),
         "frames": ({"enum": ["first", "refuse", "all"]},
@@ -129,11 +131,22 @@ def format_names(f):
     return list(dict.fromkeys([f["name"], *f["suffixes"]]))
 
 
+def names(formats):
+    return [name for f in formats for name in format_names(f)]
+
+
+def lossy(d):
+    return [f for f in d.formats if "quality" in f["parameters"]]
+
+
 def output_keys(d):
     words = d.all["metadata"]
     return {
-        "format": ({"enum": [name for f in d.formats for name in format_names(f)]}, None,
-                   "By default that of the suffix of the path or URL, or else that of the input, if it is written."),
+        "format": ({"anyOf": [{"enum": [*names(d.formats), "auto"]},
+                              {"type": "array", "minItems": 1, "items": {"enum": names(lossy(d))}}]}, None,
+                   "By default that of the suffix of the path or URL, or else that of the input, if it is "
+                   "written. With a quality that names a similarity, also a list of formats, of which the "
+                   "smallest file is written, or \"auto\": jpeg, webp and avif."),
         "normalize": ({"$ref": "#/$defs/normalize"}, "Optional[Normalize]",
                       "Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32."),
         "metadata": ({"anyOf": [{"const": "none"}, {"type": "array", "items": {"enum": words}}]},
@@ -219,6 +232,8 @@ def param_schema(p):
                 "items": {"type": "array", **odd_lengths(n), "items": spread(low, high)}}
     if kind == "boolean":
         return {"type": "boolean"}
+    if kind == "text":
+        return {"type": "string", "minLength": 1, "maxLength": exact(high)}
     if kind in ("color", "place"):
         return {"$ref": "#/$defs/" + {"color": "color", "place": "overlay"}[kind]}
     return spread(low, high, kind)
@@ -228,7 +243,7 @@ def param_type(p):
     return {"integer": "int", "odd": "int", "number": "float", "boolean": "bool",
             "integers": "Sequence[int]", "numbers": "Sequence[float]",
             "matrix": "Sequence[Sequence[float]]", "odd_matrix": "Sequence[Sequence[float]]",
-            "color": "Color", "place": "OverlayPlace",
+            "color": "Color", "place": "OverlayPlace", "text": "str",
             "word": literal(p.get("words", ()))}[p["kind"]]
 
 
@@ -247,6 +262,7 @@ def param_text(p):
                       f"most {n}",
         "color": "[red, green, blue] or [red, green, blue, alpha] of 0 to 255, or \"transparent\"",
         "place": "a path, a Key, or an Upload",
+        "text": f"{low} to {high} bytes of UTF-8",
     }[p["kind"]]
     if p["required"]:
         text += "; required"
@@ -312,11 +328,12 @@ def mdoc_free(text):
 
 
 def encoder_type(row):
-    return {"integer": "int", "boolean": "bool", "word": literal(row.get("words", ()))}[row["kind"]]
+    return {"integer": "int", "quality": "Union[int, Quality]", "boolean": "bool",
+            "word": literal(row.get("words", ()))}[row["kind"]]
 
 
 def encoder_text(row, standard):
-    text = (f"{row['min']} to {row['max']}" if row["kind"] == "integer" else
+    text = (f"{row['min']} to {row['max']}" if row["kind"] in ("integer", "quality") else
             "True or False" if row["kind"] == "boolean" else ", ".join(row["words"]))
     text += f"; default: {'none' if standard is None else standard}." if standard != "" else "."
     return text + (" " + mdoc_free(row["help"]) if row["help"] else "")
@@ -340,7 +357,7 @@ def out_module(d):
     more = {key: row for key, row in keys.items() if key != "format"}
     text = HEAD + '"""The settings of outputs: one function per format."""\n'
     text += ("from __future__ import annotations\n\nfrom typing import Literal, Optional, Sequence, Union\n\n"
-             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output\n\n"
+             "from .places import OutputPlace\nfrom .steps import Headers, Normalize, Output, Quality\n\n"
              f"Format = {literal([f['name'] for f in d.formats])}\n"
              f"Metadata = {literal(d.all['metadata'])}\n\n")
     text += "__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(
@@ -350,7 +367,8 @@ def out_module(d):
         own = {k: v for k, v in more.items() if k not in (IMAGE_KEYS if f["tensor"] else TENSOR_KEYS)}
         text += out_function(f["name"], f"Writes {f['noun']}.", rows, f["name"], own)
     rows = [(row, "") for row in d.encoder.values()]
-    every = {"format": (None, "Optional[Format]", keys["format"][2]), **more}
+    every = {"format": (None, "Optional[Union[Format, Literal[\"auto\"], Sequence[Format]]]", keys["format"][2]),
+             **more}
     return text + out_function("image", "Writes the format of the suffix, or else that of the input. "
                                "An encoder's key for another format is an error of the job.",
                                rows, None, every)
@@ -363,7 +381,7 @@ def job_module(d):
     text += ("from dataclasses import dataclass\n"
              "from typing import Any, Literal, Optional, Sequence, Union\n\n"
              "from .places import Archive, Folder, InputPlace, OutputPlace\n"
-             "from .steps import UNSET, Output, Step, Time, Variant\n\n\n"
+             "from .steps import UNSET, Output, Step, Time, Trim, Variant\n\n\n"
              "@dataclass(frozen=True)\nclass Job:\n")
     text += wrap('"""A job. It has either input or inputs, and either output and ops, or outputs. The client sets reply_to and '
                  "pushed, and an id if there is none; then the job is also unique, unless this says "
@@ -405,8 +423,17 @@ def place_object(keys, more):
 
 
 def encoder_schema(row):
+    if row["kind"] == "quality":
+        return {"anyOf": [spread(row["min"], row["max"], "integer"), {"$ref": "#/$defs/quality"}]}
     return ({"type": "boolean"} if row["kind"] == "boolean" else {"enum": row["words"]}
             if row["kind"] == "word" else spread(row["min"], row["max"], "integer"))
+
+
+def quality_schema(d):
+    row = d.encoder["quality"]
+    one = spread(row["min"], row["max"], "integer")
+    return {"type": "object", "additionalProperties": False, "required": ["ssim"],
+            "properties": {"ssim": spread(0.000001, 0.999999), "min": one, "max": one}}
 
 
 def format_rules(d):
@@ -415,9 +442,15 @@ def format_rules(d):
         return r"\.(" + "|".join(any_case(s) for s in f["suffixes"]) + ")" + END
     is_tar = {"properties": {"pack": {"const": "tar"}}, "required": ["pack"]}
     rules = [{"if": {"properties": {"lossless": {"const": True}}, "required": ["lossless"]},
-              "then": {"properties": {"max_bytes": {"maximum": 0}}}},
+              "then": {"properties": {"max_bytes": {"maximum": 0},
+                                      "quality": {"type": "integer"}}}},
              {"if": {"required": ["normalize"]},
               "then": {"required": ["type"], "properties": {"type": {"enum": ["f16", "f32"]}}}}]
+    rules.append({
+        "if": {"properties": {"format": {"anyOf": [{"const": "auto"}, {"type": "array"}]}}, "required": ["format"]},
+        "then": {"required": ["quality"], "properties": {
+            "quality": {"type": "object"}, "max_bytes": {"maximum": 0}, "pack": False, "normalize": False,
+            "path": {"not": {"pattern": "|".join(suffix_of(f) for f in d.formats)}}}}})
     for f in d.formats:
         others = {name: False for name in d.encoder if name not in f["parameters"]}
         if f["tensor"]:
@@ -510,7 +543,10 @@ def job_schema(d):
                              "url": {"$ref": "#/$defs/url"}},
                             {**{n: v[0] for n, v in out_keys.items()}, **encoder}),
              "dependentRequired": {"ttl_s": ["key"], "headers": ["url"]}, "allOf": format_rules(d)}]},
-        "headers": headers_schema(d), "normalize": normalize_schema(d),
+        "headers": headers_schema(d), "quality": quality_schema(d), "normalize": normalize_schema(d),
+        "trim": {"type": "object", "additionalProperties": False, "properties": {
+            "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": byte},
+            "threshold": byte}},
         "ops": {"type": "array", "maxItems": d.limits["ops"], "items": {"$ref": "#/$defs/operation"}},
         "operation": {"oneOf": [{"enum": simple_names(d)}] + [
             {"$ref": f"#/$defs/op_{o['name']}"} for o in d.operations]},
@@ -540,7 +576,8 @@ def job_schema(d):
                       {"if": {"required": ["input"], "not": all_frames},
                        "then": {"properties": of_outputs({"properties": {"pack": False}})}},
                       {"if": all_frames,
-                       "then": {"properties": {"page": False, **of_outputs(frames_output())}}}],
+                       "then": {"properties": {"page": False, "trim": False,
+                                                   **of_outputs(frames_output())}}}],
             "$defs": definitions}
 
 
@@ -555,6 +592,11 @@ def result_schema(d):
     values = {"otsu": {"type": "integer", "minimum": 0, "maximum": 255},
               "histogram": {"type": "array", "items": row},
               "stats": {"type": "object", "properties": {"mean": row, "min": row, "max": row}},
+              "palette": {"type": "array", "maxItems": 16, "items": {
+                  "type": "object", "required": ["color", "share"], "properties": {
+                      "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": {
+                          "type": "integer", "minimum": 0, "maximum": 255}},
+                      "share": {"type": "number"}}}},
               "phash": {"type": "string", "pattern": f"^[0-9a-f]{{16}}{END}"},
               "blurhash": {"type": "string"}, "thumbhash": {"type": "string"},
               "attention": {"type": "array", "minItems": 4, "maxItems": 4, "items": {"type": "integer"}}}
@@ -567,7 +609,8 @@ def result_schema(d):
     shape = {"type": "array", "minItems": 3, "maxItems": 4, "items": {"type": "integer", "minimum": 1}}
     given = {"type": "object", "patternProperties": {
         f"^{name}(_[0-9]+)?{END}": schema for name, schema in values.items()}}
-    output = {**image, **numbers(["quality"], 1), "encoder": engine, "error": error,
+    output = {**image, **numbers(["quality"], 1),
+              "ssim": {"type": "number", "minimum": 0, "maximum": 1}, "encoder": engine, "error": error,
               "dtype": {"enum": ["uint8", "float16", "float32"]}, "shape": shape,
               **numbers(["images"]), "values": given}
     images = {**numbers(["count", "done", "failed", "copied", "pixels"]),
@@ -578,6 +621,8 @@ def result_schema(d):
               "values": {"type": "array", "minItems": 1, "items": {
                   "type": "object", "required": ["image", "output", "values"],
                   "properties": {**numbers(["image", "output"]), "values": given}}}}
+    trimmed = {"type": "object", "properties": {
+        **numbers(["x", "y"]), **numbers(["width", "height"], 1)}}
     times = ["queue", "download", "read", "admit", "decode", "h2d", "kernel", "d2h", "encode",
              "upload", "total"]
     properties = {
@@ -586,7 +631,8 @@ def result_schema(d):
         "priority": job_keys(d)["priority"][0],
         **texts(["tag", "traceparent", "tracestate"]),
         "input": {"type": "object", "properties": {**image, "format": archive, **texts(["folder"]),
-                                                   **numbers(["frames"], 2), "gain_map": {"const": True}}},
+                                                   **numbers(["frames"], 2), "gain_map": {"const": True},
+                                                   "trim": trimmed}},
         "text": {"type": "string"}, "images": {"type": "object", "properties": images, "required": [
             "count", "done", "failed", "copied", "pixels"]},
         "outputs": {"type": "array", "maxItems": d.limits["outputs"],

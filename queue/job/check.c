@@ -12,7 +12,7 @@ const char *const job_keys[] = {"input",   "inputs",   "output",    "ops",      
                                 "id",      "on_error", "timeout_s", "background",  "orient",
                                 "meta",    "reply_to", "pushed",    "unique",      "not_before",
                                 "expires", "priority", "tag",       "traceparent", "tracestate",
-                                "page",    "frames",   NULL};
+                                "page",    "frames",   "trim",      NULL};
 const char *const variant_keys[] = {"output", "ops", NULL};
 const char *const inputs_keys[] = {"folder", "archive", "pattern", NULL};
 const char *const input_keys[] = {"path", "key", "url", NULL};

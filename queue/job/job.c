@@ -1,5 +1,6 @@
 #include "queue/job/job.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #define UNIX_SECONDS_MAX     1e11
 #define RELATIVE_SECONDS_MAX 1e9 /* 31 years */
 static const char *const normalize_keys[] = {"mean", "std", NULL};
+static const char *const trim_keys[] = {"color", "threshold", NULL};
+static const char *const quality_keys[] = {"ssim", "min", "max", NULL};
 
 /* Writes and returns a list like "420", "422" or "gray", with the quotes. */
 static const char *list_words(const struct parameter_row *row, char text[128])
@@ -71,12 +74,52 @@ static bool read_parameter(const struct check *check, const cJSON *object, const
     }
 }
 
+/* Reads a quality, or an object with the similarity that a file must have and the qualities that it
+ * may have. */
+static bool read_quality(const struct check *check, const cJSON *object, const char *where,
+                         const struct parameter_row *row, struct encoder_settings *encoder)
+{
+    const cJSON *item = member(object, row->name), *ssim = member(item, "ssim");
+    double least = row->min, most = row->max;
+    char name[96];
+    if (item && !cJSON_IsObject(item) && !is_integer(item, row->min, row->max))
+        return refuse(check,
+                      "%s.%s is %s; it must be an integer from %d to %d, or an object with the key "
+                      "ssim",
+                      where, row->name, shown(item), row->min, row->max);
+    if (!cJSON_IsObject(item)) {
+        encoder->quality = item ? (int)item->valuedouble : encoder->quality;
+        return true;
+    }
+    snprintf(name, sizeof name, "%s.%s", where, row->name);
+    double wanted = cJSON_IsNumber(ssim) ? ssim->valuedouble : 0;
+    if (!check_keys(check, item, name, quality_keys) ||
+        !read_integer(check, item, name, "min", row->min, row->max, &least) ||
+        !read_integer(check, item, name, "max", row->min, row->max, &most))
+        return false;
+    if (!ssim)
+        return refuse(check, "%s has no ssim, the similarity to reach", name);
+    if (!(wanted >= 1.0 / SSIM_ONE && wanted <= (SSIM_ONE - 1.0) / SSIM_ONE))
+        return refuse(check, "%s.ssim is %s; it must be a number from 0.000001 to 0.999999", name,
+                      shown(ssim));
+    if (least > most)
+        return refuse(check, "%s.min is %g; it must be at most max, which is %g", name, least,
+                      most);
+    encoder->ssim = (int)lround(wanted * SSIM_ONE);
+    encoder->quality_min = (int)least;
+    encoder->quality = (int)most;
+    return true;
+}
+
 static bool read_encoder(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {
     for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
         const struct parameter_row *row = &encoder_parameters[i];
-        if (!read_parameter(check, object, where, row, encoder_setting(&output->encoder, i)))
+        if (!(row->kind == PARAMETER_IS_QUALITY
+                  ? read_quality(check, object, where, row, &output->encoder)
+                  : read_parameter(check, object, where, row,
+                                   encoder_setting(&output->encoder, i))))
             return false;
         if (member(object, row->name))
             output->given |= 1u << i;
@@ -132,6 +175,54 @@ static bool read_metadata(const struct check *check, const cJSON *object, const 
                         where, shown(list));
 }
 
+/* Reads the formats of a list, which all take a quality. */
+static bool read_formats(const struct check *check, const cJSON *list, const char *where,
+                         unsigned *formats_of)
+{
+    const cJSON *one;
+    char known[FORMAT_LIST_BYTES];
+    cJSON_ArrayForEach(one, list)
+    {
+        const char *name = cJSON_GetStringValue(one);
+        const struct format *format = name ? format_by_name(name) : NULL;
+        if (!format || !(format->parameters & TAKES(quality)))
+            return refuse(check, "%s.format lists %s; a list may have %s", where, shown(one),
+                          format_list(FORMAT_NAMES, TAKES(quality), "\"%s\"", " and ", known));
+        *formats_of |= 1u << (format - formats);
+    }
+    return *formats_of || refuse(check, "%s.format is []; it must have a format", where);
+}
+
+/* A name; or several formats, which can only be compared if they have the same similarity. */
+static bool read_format(const struct check *check, const struct job *job, const cJSON *object,
+                        const char *where, struct job_output *output)
+{
+    const cJSON *format = member(object, "format");
+    const char *name = cJSON_GetStringValue(format);
+    bool is_auto = name && strcmp(name, "auto") == 0;
+    output->format = is_auto ? NULL : name;
+    output->formats = is_auto ? FORMATS_AUTO : 0;
+    if (!format || output->format)
+        return true;
+    if (!name && !cJSON_IsArray(format))
+        return refuse(check, "%s.format is %s; it must be a string, or an array of strings", where,
+                      shown(format));
+    if (!name && !read_formats(check, format, where, &output->formats))
+        return false;
+    if (job_is_set(job))
+        return refuse(check, "%s.format is %s, but the job has many images; name one format", where,
+                      shown(format));
+    if (output->encoder.ssim == 0)
+        return refuse(check,
+                      "%s.format is %s, of which the smallest file is written; set quality to an "
+                      "object with ssim, so that they can be compared",
+                      where, shown(format));
+    if (output->encoder.max_bytes > 0)
+        return refuse(check, "%s.format is %s, but max_bytes is %d; omit one of the two", where,
+                      shown(format), output->encoder.max_bytes);
+    return true;
+}
+
 static bool read_headers(const struct check *check, const cJSON *object, const char *where,
                          struct job_output *output)
 {
@@ -153,11 +244,9 @@ static bool read_output(const struct check *check, const struct job *job, const 
     const char *path = output->place.path;
     if (path && !check_output_path(check, path, where))
         return false;
-    const cJSON *format = member(item, "format");
-    if (format && !cJSON_IsString(format))
-        return refuse(check, "%s.format is %s; it must be a string", where, shown(format));
-    output->format = cJSON_GetStringValue(format);
-    if (!read_encoder(check, item, where, output) || !read_metadata(check, item, where, output) ||
+    if (!read_encoder(check, item, where, output) ||
+        !read_format(check, job, item, where, output) ||
+        !read_metadata(check, item, where, output) ||
         !read_normalize(check, item, where, &output->normalize) ||
         !read_headers(check, item, where, output) || !read_pack(check, job, item, where, output) ||
         !read_integer(check, item, where, "ttl_s", 0, UINT32_MAX, &ttl_s))
@@ -325,19 +414,40 @@ static void read_meta(struct job *job)
             *at = ' ';
 }
 
-static bool read_background(const struct check *check, struct job *job)
+/* Reads [red, green, blue]. Leaves the default if the key is missing. */
+static bool read_colour(const struct check *check, const cJSON *object, const char *key,
+                        const char *where, uint8_t rgb[3])
 {
-    const cJSON *list = member(job->root, "background");
+    const cJSON *list = member(object, key);
     if (!list)
         return true;
     bool ok = cJSON_IsArray(list) && cJSON_GetArraySize(list) == 3;
     for (int i = 0; i < 3 && ok; i++) {
         const cJSON *item = cJSON_GetArrayItem(list, i);
         ok = is_integer(item, 0, 255);
-        job->background[i] = ok ? (uint8_t)item->valuedouble : 255;
+        rgb[i] = ok ? (uint8_t)item->valuedouble : 255;
     }
     return ok ||
-           refuse(check, "background is %s; it must be three integers from 0 to 255", shown(list));
+           refuse(check, "%s is %s; it must be three integers from 0 to 255", where, shown(list));
+}
+
+static bool read_trim(const struct check *check, struct job *job)
+{
+    const cJSON *item = member(job->root, "trim");
+    double threshold = TRIM_THRESHOLD_DEFAULT;
+    if (item && !cJSON_IsObject(item))
+        return refuse(check, "trim is %s; it must be an object", shown(item));
+    if (item && job->frames == JOB_FRAMES_ALL)
+        return refuse(check, "the job has trim, but frames is \"all\", whose images must keep one "
+                             "size; leave one of the two out");
+    job->trim.wanted = item != NULL;
+    job->trim.has_color = member(item, "color") != NULL;
+    if (!check_keys(check, item, "trim", trim_keys) ||
+        !read_colour(check, item, "color", "trim.color", job->trim.color) ||
+        !read_integer(check, item, "trim", "threshold", 0, 255, &threshold))
+        return false;
+    job->trim.threshold = (uint8_t)threshold;
+    return true;
 }
 
 static bool read_times(const struct check *check, struct job *job)
@@ -453,10 +563,11 @@ static bool read_job(const struct check *check, struct job *job)
     if (!check_keys(check, job->root, "the job", job_keys))
         return false;
     const cJSON *list = member(job->root, "outputs");
-    return read_inputs(check, job) && read_frames(check, job) &&
+    return read_inputs(check, job) && read_frames(check, job) && read_trim(check, job) &&
            (list ? read_variants(check, job, list)
                  : read_variant(check, job, job->root, "the job", "output", "ops")) &&
-           read_background(check, job) && read_times(check, job) && read_start(check, job) &&
+           read_colour(check, job->root, "background", "background", job->background) &&
+           read_times(check, job) && read_start(check, job) &&
            read_bool(check, job->root, "the job", "orient", &job->orient);
 }
 

@@ -12,6 +12,7 @@
 #include "conf/format.h"
 #include "conf/limits.h"
 #include "conf/status.h"
+#include "conf/trim.h"
 
 /* Where an image is read or written. Exactly one member is set. An output that only gives values
  * has none. */
@@ -75,6 +76,8 @@ struct job_output {
                                images: queue/job/member_name.h */
     enum job_pack pack;
     const char *format;   /* as the job gives it, not checked here; or NULL */
+    unsigned formats;     /* one bit per enum format_id: the smallest file of these formats is
+                             written, all of the similarity encoder.ssim; 0: there is no list */
     struct encoder_settings encoder;
     unsigned given;       /* one bit per enum encoder_parameter that the job sets */
     struct normalization normalize; /* of a tensor */
@@ -112,6 +115,7 @@ struct job {
     double timeout_s;     /* at most rules->timeout_s, which is also the default */
     uint8_t background[3];
     bool orient;
+    struct trim_rule trim; /* of each input, after `orient` */
     enum job_frames frames;
     uint32_t page;        /* of each input: 0 is the first */
     double pushed;        /* Unix seconds; 0 = not given */

@@ -68,6 +68,18 @@ static void write_set(struct writer *writer, const struct result *result)
     writer_close(writer, '}');
 }
 
+static void write_trim(struct writer *writer, const struct trim_part *part)
+{
+    if (part->width == 0)
+        return;
+    writer_open(writer, "trim", '{');
+    writer_number(writer, "x", part->x);
+    writer_number(writer, "y", part->y);
+    writer_number(writer, "width", part->width);
+    writer_number(writer, "height", part->height);
+    writer_close(writer, '}');
+}
+
 static void write_input(struct writer *writer, const struct result *result)
 {
     static const struct job_place nowhere;
@@ -91,6 +103,7 @@ static void write_input(struct writer *writer, const struct result *result)
         writer_number(writer, "frames", result->input_frames);
     if (result->input_gain_map)
         writer_bool(writer, "gain_map", true);
+    write_trim(writer, &result->input_trim);
     writer_close(writer, '}');
 }
 
@@ -143,6 +156,8 @@ static void write_outputs(struct writer *writer, const struct result *result)
             writer_number(writer, "bytes", output->bytes);
         if (output->quality)
             writer_number(writer, "quality", output->quality);
+        if (output->has_ssim)
+            writer_decimal(writer, "ssim", output->ssim, 6);
         writer_text(writer, "encoder", output->encoder);
         write_shape(writer, output);
         writer_json(writer, "values", output->values);
@@ -294,7 +309,7 @@ static bool is_key_of(const char *name, const char *key, bool is_set)
 /* Other images of an output of many are in place. */
 static bool deny_output(cJSON *output, const struct error *error, bool is_set)
 {
-    static const char *const written[] = {"width",   "height", "bytes", "quality",
+    static const char *const written[] = {"width",   "height", "bytes", "quality", "ssim",
                                           "encoder", "dtype",  "shape", "values"};
     for (size_t i = 0; i < sizeof written / sizeof *written && !is_set; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(output, written[i]);

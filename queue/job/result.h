@@ -13,7 +13,9 @@ struct result_output {
     const char *format; /* NULL: not known yet */
     uint32_t width, height;
     uint64_t bytes;
-    uint32_t quality;   /* found for max_bytes; 0: not said */
+    uint32_t quality; /* found for max_bytes or a similarity; 0: not said */
+    bool has_ssim;
+    double ssim;               /* of the file to its image */
     const struct error *error; /* NULL or STATUS_OK if the output was written */
     const cJSON *values;       /* of its operations, or NULL */
     const char *encoder;       /* "cpu", "cuda:0"; NULL: nothing was encoded */
@@ -47,6 +49,8 @@ struct result {
     uint32_t input_width, input_height;
     uint32_t input_frames; /* written if there are several */
     bool input_gain_map;   /* written if true */
+    struct trim_part input_trim; /* the part of the upright image that is left; width 0: the job
+                                     does not trim */
     uint64_t input_bytes;
     const struct result_images *images; /* NULL: the job has one input */
     const struct result_output *outputs;

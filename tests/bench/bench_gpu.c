@@ -160,8 +160,7 @@ static struct load loads[] = {
     LOAD("512, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
     LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
     LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":@d}]", 0),
-    LOAD("1.5 times, RGB", 3, 1, false,
-         "[{\"op\":\"resize\",\"width\":@m,\"enlarge\":true}]", 0),
+    LOAD("1.5 times, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":@m,\"enlarge\":true}]", 0),
     LOAD("histogram, gray", 1, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB", 3, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB>Y", 3, 1, false, "[{\"op\":\"histogram\",\"gray\":true}]", 0),
@@ -170,6 +169,8 @@ static struct load loads[] = {
     LOAD("otsu, gray", 1, 1, false, "[\"otsu\"]", 0),
     LOAD("otsu, RGB", 3, 1, false, "[\"otsu\"]", 0),
     LOAD("equalize, gray", 1, 1, false, "[\"equalize\"]", 0),
+    LOAD("palette, gray", 1, 1, false, "[\"palette\"]", 0),
+    LOAD("palette, RGB", 3, 1, false, "[\"palette\"]", 0),
     LOAD("phash, gray", 1, 1, false, "[\"phash\"]", 0),
     LOAD("phash, RGB", 3, 1, false, "[\"phash\"]", 0),
     LOAD("blurhash, gray", 1, 1, false, "[\"blurhash\"]", 0),
@@ -177,7 +178,8 @@ static struct load loads[] = {
     LOAD("thumbhash, RGB", 3, 1, false, "[\"thumbhash\"]", 0),
     LOAD("attention, RGB", 3, 1, false,
          "[{\"op\":\"resize\",\"width\":512,\"height\":512,\"fit\":\"cover\","
-         "\"gravity\":\"attention\"}]", 0),
+         "\"gravity\":\"attention\"}]",
+         0),
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 #define SMALL_JOBS 20000

@@ -105,11 +105,14 @@ static const struct recipe recipes[] = {
     {.ops = "['grayscale',{'op':'median','size':3}]"},
     {.ops = "[{'op':'composite','input':'colour-40x20','gravity':'southeast','opacity':0.7}]"},
     {.ops = "[{'op':'composite','input':'gray-9x7','tile':true}]"},
+    {.ops = "[{'op':'text','text':'colour-30x9','size':9,'gravity':'south','opacity':0.9}]"},
     {.ops = "['equalize']"},
     {.ops = "['otsu']"},
     {.ops = "['histogram','stats']"},
     {.ops = "['histogram','stats']", .part = ALIGNED},
     {.ops = "[{'op':'histogram','gray':true},'grayscale','otsu']"},
+    {.ops = "['palette']"},
+    {.ops = "['palette']", .part = ALIGNED},
     {.ops = "['phash','blurhash','thumbhash','invert']"},
 };
 
@@ -277,7 +280,7 @@ static bool run_some(struct course *courses, size_t count, size_t most, uint32_t
 static size_t size_step(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-    return 5;
+    return test_quick() ? 13 : 5;
 #endif
     return test_quick() ? 7 : 1;
 }

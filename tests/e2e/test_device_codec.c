@@ -337,6 +337,7 @@ TEST(parameters_choose_the_encoder)
         {"'progressive':true,'subsampling':'422'", "cpu"},
         {"'max_bytes':2000", "cpu"},
         {"'max_bytes':0", "cuda:0"},
+        {"'quality':{'ssim':0.97}", "cpu"},
         {"'max_bytes':2500,'subsampling':'gray','optimize':true", "cpu"},
     };
     static const char *const names[] = {"420.jpg", "cmyk.jpg", "gray.jpg", "turned.jpg"};

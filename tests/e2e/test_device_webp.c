@@ -238,6 +238,7 @@ TEST(parameters_choose_the_encoder)
         {"rgb.jpg", "'effort':3", "[]", "cpu"},
         {"rgb.jpg", "'lossless':true", "[]", "cpu"},
         {"rgb.jpg", "'max_bytes':2000", "[]", "cuda:0"},
+        {"rgb.jpg", "'quality':{'ssim':0.97}", "[]", "cpu"},
         {"rgba.png", "'quality':70", "['sobel']", "cuda:0"},
         {"rgba.png", "'quality':70", "['invert']", "cpu"},
     };

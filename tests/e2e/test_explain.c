@@ -110,6 +110,8 @@ TEST(test_colour)
     check_lines(explain("{'input':'cat.jpg','orient':false,'output':'same.jpg'}", 0, ""),
                 "decode   colour: 640 x 427 x 3, 819840 bytes\n",
                 "output   same.jpg: jpeg, 640 x 427 x 3\n", "no pass", NULL);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':'same.jpg','trim':{}}", 0, ""),
+                ", planned as if it had no borders to trim, ", "no pass", NULL);
 }
 
 /* Passes beside the chain, and one pass that computes the hashes of all outputs. */
@@ -337,6 +339,30 @@ TEST(test_parameters)
                     "'outputs.1.parameters.quality':50}");
     assert_true(cJSON_IsTrue(json_at(json, "outputs.1.parameters.optimize")));
     assert_true(cJSON_IsFalse(json_at(json, "outputs.1.parameters.progressive")));
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':{'path':'a.jpg',"
+                        "'quality':{'ssim':0.98,'max':90}}}",
+                        0, ""),
+                ", quality 1 to 90 for an SSIM of 0.98\n", "no pass", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'outputs.0.parameters.quality.ssim':0.98,"
+                    "'outputs.0.parameters.quality.min':1,'outputs.0.parameters.quality.max':90}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    check_lines(explain("{'input':'cat.jpg','orient':false,'output':{'path':'a','format':["
+                        "'jpg','jpeg'],'quality':{'ssim':0.9}}}",
+                        0, ""),
+                "output   a: jpeg (the smallest), 640 x 427 x 3, quality 1 to 100 for an SSIM of "
+                "0.9\n",
+                "no pass", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'outputs.0.format.0':'jpeg','outputs.0.format.1':null,"
+                    "'outputs.0.parameters.quality.ssim':0.9}");
     cJSON_Delete(json);
     free(out);
     free(err);

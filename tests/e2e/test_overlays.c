@@ -1,12 +1,14 @@
 /*
- * test_overlays.c - jobs with the operation composite: overlays from files and keys, their errors,
- * and files that change. The pixels are computed here from the decoded files.
+ * test_overlays.c - jobs with the operations composite and text: overlays from files, keys and
+ * texts, their errors, and files that change. The pixels are computed here from the decoded files.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "codecs/codec.h"
+#include "conf/text_style.h"
 #include "tests/fixtures/reference.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
@@ -168,6 +170,94 @@ TEST(test_keys)
     check_failed(check_answer(w, "{'input':'rgb.png','output':'k5.png','ops':[{'op':'composite',"
                               "'input':{'key':'gpuimgd:img:none'}}]}"),
                  "input_missing", "ops[0].input: key \"gpuimgd:img:none\" does not exist", NULL);
+}
+
+/* ---- texts ---- */
+
+/* A text as a codec process of this program draws it. Skips the test if it cannot. */
+static struct raster draw(const char *text, struct text_style style)
+{
+    uint8_t bytes[sizeof style + TEXT_BYTES_MAX];
+    size_t length = strlen(text);
+    const struct codec_limits limits = {.pixels_max = PIXELS_DEFAULT, .side_max = SIDE_DEFAULT};
+    struct codec_context *context = codec_context_create();
+    struct raster raster = {0};
+    struct image_info info;
+    struct error error = {0};
+    memcpy(bytes, &style, sizeof style);
+    memcpy(bytes + sizeof style, text, length);
+    length += sizeof style;
+    enum status status = codec_measure_text(context, bytes, length, &limits, &info, &error);
+    if (status == STATUS_OK) {
+        raster = raster_make(info.width, info.height, 4);
+        struct image image = {raster.pixels, info.width, info.height, 4, (size_t)info.width * 4};
+        status = codec_draw_text(context, bytes, length, &info, &limits, &image, &error);
+    }
+    codec_context_destroy(context);
+    if (status != STATUS_OK && !strstr(error.text, "no font is installed") &&
+        !strstr(error.text, "without Pango"))
+        fail_msg("%s", error.text);
+    if (status != STATUS_OK)
+        skip(); /* there is no Pango here, or there are no fonts */
+    return raster;
+}
+
+TEST(test_text)
+{
+    need_engine();
+    struct raster text =
+        draw("Hi \u00a9",
+             (struct text_style){.font = "Sans Bold", .size = 20, .rgba = {200, 30, 90, 255}});
+    int left = 97 - (int)text.width - 5, top = 61 - (int)text.height - 2;
+    static const char op[] = "{'op':'text','text':'Hi \u00a9','font':'Sans Bold','size':20,"
+                             "'color':[200,30,90],'gravity':'southeast','x':5,'y':2}";
+    cJSON *result = check_answer(w,
+                                 "{'input':'rgb.png','outputs':[{'output':'t0.png','ops':[%s]},"
+                                 "{'output':'t1.png','ops':['invert',%s]}]}",
+                                 op, op);
+    check_done(result);
+    struct raster want = lay(load("rgb.png"), raster_copy(&text), left, top, false);
+    check_output(w, "t0.png", want, 0);
+    struct raster base = load("rgb.png");
+    for (size_t i = 0; i < (size_t)base.width * base.height * 3; i++)
+        base.pixels[i] = 255 - base.pixels[i];
+    check_output(w, "t1.png", lay(base, text, left, top, false), 0);
+
+    /* Black on gray stays gray. The text is larger than the image. */
+    text = draw("abcdefgh\n12",
+                (struct text_style){.font = "Sans", .size = 40, .rgba = {0, 0, 0, 255}});
+    check_done(check_answer(w, "{'input':'gray.jpg','output':'t2.png','ops':[{'op':'text',"
+                               "'text':'abcdefgh\\n12','size':40,'x':-7,'y':3}]}"));
+    check_output(w, "t2.png", lay(load("gray.jpg"), text, -7, 3, false), 0);
+}
+
+TEST(test_bad_texts)
+{
+    static const struct {
+        const char *params, *code, *text;
+    } cases[] = {
+        {"'text':''", "bad_op", "ops[0] text: text has 0 bytes; it must have 1 to 4096"},
+        {"'text':'a\\u0007'", "bad_op",
+         "ops[0] text: text has the control character U+0007; it must have no others than line "
+         "feeds and tabs"},
+        {"'text':'a','font':'Sans 12'", "bad_op", "ops[0] text: font ends with the size \"12\""},
+        {"'text':'a','size':2001", "bad_op",
+         "ops[0] text: size is 2001; it must be an integer of 1 to 2000"},
+        {"'text':'a\\udbff\\udffd'", "bad_op",
+         "ops[0].text \"a\U0010fffd\": no installed font has the "
+         "character U+10FFFD"},
+        {"'text':'WWWWWWWWWWWWWWWWWWWW','size':2000", "image_too_large", "ops[0].text \"WWWW"},
+        {"'text':'a\\u0000'", "bad_json", "\\u0000 is not allowed"},
+        {"'text':'a\xff'", "bad_json", "not valid UTF-8"},
+    };
+    need_engine();
+    struct raster drawn = draw("a", (struct text_style){.font = "Sans", .size = 9});
+    raster_clear(&drawn);
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        check_failed(check_answer(w,
+                                  "{'input':'rgb.png','output':'b.png','ops':[{'op':'text',%s}]}",
+                                  cases[i].params),
+                     cases[i].code, cases[i].text, NULL);
 }
 
 /* ---- errors ---- */

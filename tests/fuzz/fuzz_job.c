@@ -193,10 +193,12 @@ static enum status find_overlay(void *context, const struct plan_overlay_request
 {
     enum { side = 64 };
     static uint8_t pixels[side * side * 4];
-    const char *name = request->place.path ? request->place.path : request->place.key;
+    const char *name = request->text         ? request->text->text
+                       : request->place.path ? request->place.path
+                                             : request->place.key;
     size_t length = strlen(name);
     (void)context, (void)error;
-    FUZZ_MUST(!request->place.path || !request->place.key);
+    FUZZ_MUST(!request->place.path + !request->place.key + !request->text == 2);
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)(i * 29 + i / 977);
     overlay->image = (struct image){pixels, 1 + (uint32_t)(length * 7) % side,
@@ -531,6 +533,8 @@ static void give_ops(fuzz_give *give, void *context)
         "'phash',{'op':'crop','width':3,'height':4,'x':1,'y':0},'phash','flip'",
         "{'op':'composite','input':'gray-3x2','x':-1,'y':-500,'tile':true,'opacity':0.5},"
         "{'op':'composite','input':{'key':'ns:img:a'},'gravity':'southeast','scale':0.25}",
+        "{'op':'text','text':'a \xe4\xbd\xa0','font':'Sans Bold','size':9,'width':200,'align':"
+        "'right','color':[1,2,3,4],'y':3}",
         "'thumbhash',{'op':'blurhash','components':[9,1]},{'op':'resize','width':4,'height':3,"
         "'fit':'cover','gravity':'attention'},'thumbhash'",
         "{'op':'resize','width':4,'height':9,'fit':'cover','focus':[0.25,1]},'blurhash'",
@@ -560,7 +564,8 @@ void fuzz_seeds(fuzz_give *give, void *context)
              "'unique':true,'priority':9,'tag':'web/7','tracestate':'a=1, b@c=2',"
              "'traceparent':'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',"
              "'not_before':'+5','expires':1700000000.5,"
-             "'background':[1,2,3],'orient':false,'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
+             "'background':[1,2,3],'orient':false,'trim':{'threshold':9},"
+             "'meta':{'a':[1e2,null,true,'\\ud83d\\ude00']},"
              "'reply_to':'ns:reply:me','pushed':1700000000.25,'ops':[]}");
     give_job(give, context, "headers",
              "KHC0{'input':'a.jpg','output':{'url':'https://h/b.png','headers':{'cache_control':"

@@ -15,6 +15,7 @@ def jobs(names: List[str]) -> Iterator[Job]:
                   meta={"name": name}, expires=datetime.timedelta(hours=1))
     yield Job(Upload(b""), Download(), [ops.composite(input=Key("gpuimgd:img:logo"), opacity=0.5)])
     yield Job(Url("https://host/a.jpg"), outputs=[Variant("a.png"), Variant(ops=["stats"])], priority=9)
+    yield Job("a.jpg", out.avif("a.avif", quality={"ssim": 0.98, "max": 80}))
     yield Job(inputs=names, output="edges/%p.jpg", ops=["sobel"], on_error="fail")
     yield Job(inputs=Folder("photos", "*.jpg"), output=out.npy("all.npy", pack="array"))
     yield Job(inputs=Archive(Url("https://host/1.tar"), ["*.jpg"]), output="1.tar")
@@ -25,6 +26,7 @@ def jobs(names: List[str]) -> Iterator[Job]:
     yield Job("a.jpg", ops=[ops.resize(width="320")])  # wrong
     yield Job("a.jpg", ops=[ops.resize(width=3, fit="fill")])  # wrong
     yield Job("a.jpg", out.png("a.png", quality=3))  # wrong
+    yield Job("a.jpg", out.jpeg("a.jpg", quality={"max": 80}))  # wrong
     yield Job("a.jpg", prioritiy=9)  # wrong
     yield Job("a.jpg", ops=["crop"])  # wrong
 

@@ -27,7 +27,7 @@ BEYOND = [
     r"tracestate .*(must have|has a member|has no member|has a key twice)",
     r"numbers?, but the tensor has", r"frames?; page must be",
     # rules between parameters, and those that depend on the image
-    r"low must not be above high", r"at this operation", r"has focus and gravity",
+    r"is no key of the formats of", r"but the job has many images", r"low must not be above high", r"it must be at most max", r"recompress makes a JPEG XL", r"at this operation", r"has focus and gravity",
     r"needs fit cover|needs fit contain|needs both width and height|needs width",
     r"weights sum to", r"must be below in_white", r"its absolute value must be at least",
     r"the absolute values of kernel", r"has [xy] without [xy]", r"has x, y and gravity",

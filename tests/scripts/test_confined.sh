@@ -76,6 +76,14 @@ avif_done() { # engine
     result=$(ask_redis BRPOP gpuimgd:results 60 | tail -n +2)
     has "$result" '"status":"done"'
 }
+# A process that draws texts filters the calls of all of its threads, with another system call.
+text_done() {
+    local result
+    ask_redis LPUSH gpuimgd:jobs \
+        '{"id":"text","input":"a.jpg","output":"text.png","ops":[{"op":"text","text":"a"}]}' >/dev/null
+    result=$(ask_redis BRPOP gpuimgd:results 60 | tail -n +2)
+    has "$result" '"status":"done"' || has "$result" "without Pango" || has "$result" "no font is installed"
+}
 ended() { ! kill -0 "$daemon" 2>/dev/null; }
 ready_or_ended() { ready || ended; }
 
@@ -91,6 +99,7 @@ try() {
         push_jobs >/dev/null
         check "$1: $jobs jobs are done" all_done "$3"
         [ ! -e "$dir/gpuimgd-codec" ] || check "$1: an AVIF is written" avif_done
+        [ ! -e "$dir/gpuimgd-codec" ] || check "$1: a text is drawn" text_done
         [ -z "$listen" ] || check "$1: it answers over HTTP" serves
     fi
     stop_daemon

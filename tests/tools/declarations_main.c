@@ -22,7 +22,7 @@ static const char *const kinds[] = {
     [OP_KIND_INTEGER] = "integer", [OP_KIND_ODD] = "odd",       [OP_KIND_NUMBER] = "number",
     [OP_KIND_BOOLEAN] = "boolean", [OP_KIND_WORD] = "word",     [OP_KIND_INTEGERS] = "integers",
     [OP_KIND_NUMBERS] = "numbers", [OP_KIND_MATRIX] = "matrix", [OP_KIND_ODD_MATRIX] = "odd_matrix",
-    [OP_KIND_COLOR] = "color",     [OP_KIND_PLACE] = "place",
+    [OP_KIND_COLOR] = "color",     [OP_KIND_PLACE] = "place",   [OP_KIND_TEXT] = "text",
 };
 
 static cJSON *list_of(const char *const *words)
@@ -87,6 +87,7 @@ static cJSON *operations(void)
 static cJSON *encoder_parameter(unsigned index)
 {
     static const char *const names[] = {[PARAMETER_IS_INTEGER] = "integer",
+                                        [PARAMETER_IS_QUALITY] = "quality",
                                         [PARAMETER_IS_BOOL] = "boolean",
                                         [PARAMETER_IS_WORD] = "word"};
     const struct parameter_row *row = &encoder_parameters[index];

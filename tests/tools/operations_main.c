@@ -52,6 +52,9 @@ static void print_bounds(const struct op_param *param)
         printf("%d rows of %d numbers from %s to %s; the last number of a row is from -%s to %s",
                param->rows, param->columns, low, high, number(param->last_max, last), last);
         break;
+    case OP_KIND_TEXT:
+        printf("A string of %s to %s bytes of UTF-8", low, high);
+        break;
     case OP_KIND_PLACE: printf("A path, or an object with path or key"); break;
     case OP_KIND_ODD_MATRIX:
         printf("Rows of numbers from %s to %s; the row count and the column count are odd and at "
@@ -148,13 +151,13 @@ static void print_fuzz_words(const struct op *op)
             printf("\"\\\"%s\\\":%s\"\n", param->name, param->standard != 0 ? "false" : "true");
         else if (!param->words)
             printf("\"\\\"%s\\\":%s\"\n", param->name,
-                   param->kind == OP_KIND_INTEGERS  ? "["
-                   : param->kind == OP_KIND_NUMBERS ? "["
-                   : param->kind == OP_KIND_MATRIX  ? "[["
+                   param->kind == OP_KIND_INTEGERS     ? "["
+                   : param->kind == OP_KIND_NUMBERS    ? "["
+                   : param->kind == OP_KIND_MATRIX     ? "[["
                    : param->kind == OP_KIND_ODD_MATRIX ? "[[1]]"
-                   : param->kind == OP_KIND_COLOR ? "\\\"transparent\\\""
-                   : param->kind == OP_KIND_PLACE ? "\\\"a\\\""
-                                                    : "");
+                   : param->kind == OP_KIND_COLOR      ? "\\\"transparent\\\""
+                   : param->kind == OP_KIND_PLACE || param->kind == OP_KIND_TEXT ? "\\\"a\\\""
+                                                                                 : "");
         const char *quote = param->kind == OP_KIND_WORD ? "\\\"" : "";
         for (size_t i = 0; param->words && param->words[i]; i++)
             printf("\"\\\"%s\\\":%s%s%s\"\n", param->name, quote, param->words[i], quote);

@@ -3,6 +3,7 @@
 
 #ifdef GPUIMGD_AVIF
 
+#include "codecs/confined/confine.h"
 #include "tests/fixtures/avif_boxes.h"
 #include "tests/fixtures/avif_rig.h"
 #include "tests/fixtures/gpu/gpu_run.h"
@@ -318,6 +319,8 @@ static void expect_drawings(void)
  * codecs: three eighths of an eighth. */
 TEST(test_memory)
 {
+    if (CONFINE_WITHOUT_LIMITS)
+        skip();
     static const avifPixelFormat kinds[] = {AVIF_PIXEL_FORMAT_YUV444, AVIF_PIXEL_FORMAT_YUV420,
                                             AVIF_PIXEL_FORMAT_YUV400};
     for (int i = 0; i < 12; i++) {

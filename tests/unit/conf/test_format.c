@@ -183,7 +183,7 @@ TEST(test_words)
         while (row->words[words])
             words++;
         assert_int_equal(words, row->kind == PARAMETER_IS_WORD ? row->max + 1 : 0);
-        assert_true(row->kind == PARAMETER_IS_INTEGER || row->min == 0);
+        assert_true(row->kind <= PARAMETER_IS_QUALITY || row->min == 0);
     }
     assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_420, text), "420");
     assert_string_equal(parameter_text(PARAMETER_subsampling, SUBSAMPLING_422, text), "422");

@@ -14,7 +14,7 @@
 #include "daemon/pipeline/state.h"
 #include "tests/fixtures/test.h"
 
-#define LEGAL_MOVES     51
+#define LEGAL_MOVES     52
 #define LEGAL_DECISIONS 16
 
 struct state {
@@ -67,7 +67,8 @@ static bool is_legal(struct state from, struct state to)
     if (to.owner == OWNER_LOOP) /* to the next stage, to the end, or back after a decline */
         return to.stage == from.stage + 1 || to.stage == STAGE_ACK ||
                (from.stage == STAGE_GPU && to.stage == STAGE_READ) ||
-               (from.stage == STAGE_READ && to.stage == STAGE_SET); /* many images */
+               (from.stage == STAGE_DECODE && to.stage == STAGE_READ) || /* trim */
+               (from.stage == STAGE_READ && to.stage == STAGE_SET);      /* many images */
     return to.owner == OWNER_WORKER && same;
 }
 

@@ -110,6 +110,33 @@ TEST(test_hit)
     overlays_release(overlays, other);
 }
 
+/* Equal texts are drawn once. */
+TEST(test_texts)
+{
+    struct plan_text text = {"one", {.font = "Sans", .size = 20, .rgba = {9, 9, 9, 255}}};
+    struct error error = {0};
+    struct overlay *one = overlay_from_text(&maker, &text, &error), *again, *other;
+    if (!one && (strstr(error.text, "without Pango") || strstr(error.text, "no font is installed")))
+        skip();
+    if (!one)
+        fail_msg("%s", error.text);
+    assert_true(one->pixels.gray);
+    again = overlay_from_text(&maker, &text, &error);
+    assert_ptr_equal(one, again);
+    text.style.rgba[0] = 200;
+    other = overlay_from_text(&maker, &text, &error);
+    assert_ptr_not_equal(one, other);
+    assert_false(other->pixels.gray);
+    assert_int_equal(other->pixels.image.width, one->pixels.image.width);
+    overlays_release(overlays, other);
+    text.text = "on";
+    other = overlay_from_text(&maker, &text, &error);
+    assert_true(other->pixels.image.width < one->pixels.image.width);
+    overlays_release(overlays, one);
+    overlays_release(overlays, again);
+    overlays_release(overlays, other);
+}
+
 TEST(test_pixels)
 {
     uint32_t channels;

@@ -116,6 +116,7 @@ static void draw_value(struct draw *draw, const struct op_param *param, FILE *ou
         fputc(']', out);
         break;
     case OP_KIND_PLACE:
+    case OP_KIND_TEXT:
     case OP_KIND_NUMBERS:
     case OP_KIND_ODD_MATRIX: fail_msg("%s needs a generator of its own", param->name);
     }
@@ -258,17 +259,22 @@ static void draw_composite(struct draw *draw, FILE *out)
     fprintf(out, ",\"opacity\":%.3f,\"tile\":%s", draw_real(draw, 0, 1), draw_bool(draw));
 }
 
+/* The fixture makes the overlay from the text, as from the name of an image. */
+static void draw_text_op(struct draw *draw, FILE *out)
+{
+    fprintf(out, ",\"text\":\"%s-%ux%u\",\"gravity\":\"%s\",\"opacity\":%.3f,\"tile\":%s",
+            DRAW_WORD(draw, "colour", "gray"), draw_from(draw, 1, 80), draw_from(draw, 1, 40),
+            draw_gravity(draw), draw_real(draw, 0, 1), draw_bool(draw));
+}
+
 static const struct {
     const char *name;
     void (*draw)(struct draw *draw, FILE *out);
 } generators[] = {
-    {"grayscale", draw_grayscale},
-    {"resize", draw_resize},
-    {"crop", draw_crop},
-    {"pad", draw_pad},
-    {"rotate", draw_rotate},
-    {"convolve", draw_convolve},
-    {"composite", draw_composite},
+    {"grayscale", draw_grayscale}, {"resize", draw_resize},
+    {"crop", draw_crop},           {"pad", draw_pad},
+    {"rotate", draw_rotate},       {"convolve", draw_convolve},
+    {"composite", draw_composite}, {"text", draw_text_op},
 };
 
 /* How often each operation was drawn. */

@@ -19,6 +19,7 @@ static const struct {
     {"pad", ",'width':99"},
     {"resize", ",'width':9"},
     {"composite", ",'input':'colour-9x9'"},
+    {"text", ",'text':'colour-9x9'"},
 };
 
 /* A list of one operation, with one more parameter unless `name` is NULL. The caller frees it. */
@@ -84,6 +85,19 @@ static void expect_words(const struct op *op, const struct op_param *param)
     expect(op, param, cJSON_CreateNumber(77), false);
 }
 
+static void expect_texts(const struct op *op, const struct op_param *param)
+{
+    char text[TEXT_BYTES_MAX + 2] = "";
+    memset(text, 'a', (size_t)param->max + 1);
+    expect(op, param, cJSON_CreateString(text), false);
+    expect(op, param, cJSON_CreateString(text + 1), true);
+    expect(op, param, cJSON_CreateString("a\n\tb"), true);
+    expect(op, param, cJSON_CreateString(""), false);
+    expect(op, param, cJSON_CreateString("a\rb"), false);
+    expect(op, param, cJSON_CreateString("\x1b"), false);
+    expect(op, param, cJSON_CreateNumber(1), false);
+}
+
 TEST(test_parameters)
 {
     for (size_t i = 0; i < op_count; i++) {
@@ -94,6 +108,8 @@ TEST(test_parameters)
                 expect_words(op, param);
             else if (param->kind <= OP_KIND_NUMBER)
                 expect_numbers(op, param);
+            else if (param->kind == OP_KIND_TEXT)
+                expect_texts(op, param);
             else
                 expect(op, param, cJSON_CreateNumber(1), false);
         }
@@ -117,6 +133,8 @@ static void forget_pointers(struct op_item *item)
     op_each_param (param, item->op) {
         if (param->kind == OP_KIND_PLACE)
             memset(item->params + param->at, 0, sizeof(struct op_place));
+        if (param->kind == OP_KIND_TEXT)
+            memset(item->params + param->at, 0, sizeof(const char *));
         if (param->kind == OP_KIND_MATRIX || param->kind == OP_KIND_ODD_MATRIX)
             memset(item->params + param->at, 0, sizeof(struct op_matrix));
     }

@@ -64,7 +64,8 @@ TEST(test_everything)
     assert_true(job.outputs[1].encoder.optimize);
     assert_int_equal(job.outputs[1].encoder.max_bytes, 50000);
     assert_int_equal(cJSON_GetArraySize(job.outputs[1].ops), 0);
-    assert_string_equal(job.id, "j\xC3\xB6" "b");
+    assert_string_equal(job.id, "j\xC3\xB6"
+                                "b");
     assert_true(job.timeout_s == 0.5);
     assert_int_equal(job.background[2], 3);
     assert_false(job.orient);
@@ -263,6 +264,15 @@ TEST(test_how_an_input_is_read)
         {"\"background\":\"white\"", STATUS_BAD_JOB, "background"},
         {"\"orient\":1", STATUS_BAD_JOB, "orient"},
         {"\"orient\":false", STATUS_OK, NULL},
+        {"\"trim\":{}", STATUS_OK, NULL},
+        {"\"trim\":{\"threshold\":255,\"color\":[0,255,7]}", STATUS_OK, NULL},
+        {"\"trim\":true", STATUS_BAD_JOB, "trim is true; it must be an object"},
+        {"\"trim\":{\"threshold\":256}", STATUS_BAD_JOB,
+         "trim.threshold is 256; it must be an integer from 0 to 255"},
+        {"\"trim\":{\"color\":[1,2]}", STATUS_BAD_JOB,
+         "trim.color is [1,2]; it must be three integers from 0 to 255"},
+        {"\"trim\":{\"colour\":[1,2,3]}", STATUS_BAD_JOB, "colour"},
+        {"\"frames\":\"all\",\"trim\":{}", STATUS_BAD_JOB, "the job has trim, but frames"},
         {"\"page\":0", STATUS_OK, NULL},
         {"\"page\":65535", STATUS_OK, NULL},
         {"\"page\":65536", STATUS_BAD_JOB, "page is 65536; it must be an integer from 0 to 65535"},

@@ -29,6 +29,74 @@ TEST(test_metadata)
     }
 }
 
+TEST(test_quality)
+{
+    static const struct job_row rows[] = {
+        {"\"quality\":[]", STATUS_BAD_JOB,
+         "output.quality is []; it must be an integer from 1 to 100, or an object with the key "
+         "ssim"},
+        {"\"quality\":{\"ssim\":0.98}", STATUS_OK, NULL},
+        {"\"quality\":{\"ssim\":0.000001,\"min\":100}", STATUS_OK, NULL},
+        {"\"quality\":{\"ssim\":0.999999,\"min\":1,\"max\":1}", STATUS_OK, NULL},
+        {"\"quality\":{}", STATUS_BAD_JOB, "output.quality has no ssim, the similarity to reach"},
+        {"\"quality\":{\"min\":30}", STATUS_BAD_JOB, "has no ssim"},
+        {"\"quality\":{\"ssim\":0}", STATUS_BAD_JOB,
+         "output.quality.ssim is 0; it must be a number from 0.000001 to 0.999999"},
+        {"\"quality\":{\"ssim\":1}", STATUS_BAD_JOB, "ssim is 1; it must"},
+        {"\"quality\":{\"ssim\":0.9999999}", STATUS_BAD_JOB, "ssim is 0.9999999; it must"},
+        {"\"quality\":{\"ssim\":-0.98}", STATUS_BAD_JOB, "ssim is -0.98; it must"},
+        {"\"quality\":{\"ssim\":98}", STATUS_BAD_JOB, "ssim is 98; it must"},
+        {"\"quality\":{\"ssim\":\"0.98\"}", STATUS_BAD_JOB, "ssim is \"0.98\"; it must"},
+        {"\"quality\":{\"ssim\":null}", STATUS_BAD_JOB, "ssim is null; it must"},
+        {"\"quality\":{\"ssim\":0.98,\"min\":0}", STATUS_BAD_JOB,
+         "output.quality.min is 0; it must be an integer from 1 to 100"},
+        {"\"quality\":{\"ssim\":0.98,\"max\":101}", STATUS_BAD_JOB, "quality.max is 101"},
+        {"\"quality\":{\"ssim\":0.98,\"max\":50.5}", STATUS_BAD_JOB, "quality.max is 50.5"},
+        {"\"quality\":{\"ssim\":0.98,\"min\":90,\"max\":80}", STATUS_BAD_JOB,
+         "output.quality.min is 90; it must be at most max, which is 80"},
+        {"\"quality\":{\"ssmi\":0.98}", STATUS_BAD_JOB,
+         "output.quality has the unknown key \"ssmi\"; did you mean \"ssim\"?"},
+    };
+    job_run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);
+    static const char text[] = "{\"input\":\"a\",\"output\":{\"path\":\"b\",\"quality\":"
+                               "{\"ssim\":0.9812345,\"min\":20,\"max\":90}}}";
+    struct job job;
+    struct error error = {0};
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_OK);
+    assert_int_equal(job.outputs[0].encoder.ssim, 981235);
+    assert_int_equal(job.outputs[0].encoder.quality_min, 20);
+    assert_int_equal(job.outputs[0].encoder.quality, 90);
+    job_clear(&job);
+}
+
+TEST(test_formats)
+{
+    static const struct job_row rows[] = {
+        {"\"auto\",\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
+        {"[\"jxl\"],\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
+        {"[\"jpg\",\"jpeg\",\"webp\"],\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
+        {"[],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
+         "output.format is []; it must have a format"},
+        {"[\"webp\",\"png\"],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
+         "output.format lists \"png\"; a list may have \"jpeg\", \"webp\", \"avif\" and \"jxl\""},
+        {"[\"webp\",7],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB, "output.format lists 7"},
+        {"[\"auto\"],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB, "format lists \"auto\""},
+        {"{},\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
+         "output.format is {}; it must be a string, or an array of strings"},
+        {"\"auto\"", STATUS_BAD_JOB,
+         "output.format is \"auto\", of which the smallest file is written; set quality to an "
+         "object "
+         "with ssim"},
+        {"[\"webp\"],\"quality\":80", STATUS_BAD_JOB, "output.format is [\"webp\"], of which"},
+        {"\"auto\",\"quality\":{\"ssim\":0.9},\"max_bytes\":900", STATUS_BAD_JOB,
+         "output.format is \"auto\", but max_bytes is 900; omit one of the two"},
+    };
+    job_run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",\"format\":%s}}", rows);
+    job_expect("{\"inputs\":[\"a\"],\"output\":{\"path\":\"%%p\",\"format\":%s,"
+               "\"quality\":{\"ssim\":0.9}}}",
+               "\"auto\"", STATUS_BAD_JOB, "but the job has many images; name one format");
+}
+
 TEST(test_output_options)
 {
     static const struct job_row rows[] = {

@@ -40,6 +40,8 @@ TEST(test_done)
          .height = 2,
          .bytes = 3,
          .quality = 61,
+         .has_ssim = true,
+         .ssim = 0.987654,
          .error = &error},
     };
     struct result result = {
@@ -68,7 +70,8 @@ TEST(test_done)
            "\"outputs\":[{\"path\":\"b.png\",\"format\":\"png\",\"width\":10,\"height\":20,"
            "\"bytes\":300,\"quality\":61,\"encoder\":\"cuda:0\"},"
            "{\"key\":\"ns:img:k\",\"format\":\"jpeg\",\"width\":1,\"height\":2,"
-           "\"bytes\":3,\"quality\":61}],\"attempt\":1,\"engine\":\"cuda:0\",\"decoder\":\"cpu\","
+           "\"bytes\":3,\"quality\":61,\"ssim\":0.987654}],\"attempt\":1,\"engine\":\"cuda:0\","
+           "\"decoder\":\"cpu\","
            "\"daemon\":\"h:1\","
            "\"ms\":{\"queue\":0.000,\"read\":1.500,\"admit\":2.000,\"decode\":3.000,"
            "\"h2d\":4.000,\"kernel\":5.000,\"d2h\":6.000,\"encode\":7.000,\"total\":123456.789}}");

@@ -31,7 +31,7 @@ SHARDS_MAX = 64
 
 OperationName = Literal["grayscale", "sobel", "canny", "resize", "pad", "rotate", "flip",
     "transpose", "invert", "levels", "threshold", "to_srgb", "gaussian", "unsharp", "median",
-    "equalize", "otsu", "histogram", "stats", "phash", "blurhash", "thumbhash"]
+    "equalize", "otsu", "histogram", "stats", "palette", "phash", "blurhash", "thumbhash"]
 
 
 class ErrorCode(str, enum.Enum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Optional, Sequence, Union
 
 from .places import Archive, Folder, InputPlace, OutputPlace
-from .steps import UNSET, Output, Step, Time, Variant
+from .steps import UNSET, Output, Step, Time, Trim, Variant
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Job:
     timeout_s: Seconds of work for one attempt, above 0 and at most job_timeout_s.
     background: [red, green, blue], 0 to 255: the colour under transparent pixels. Default: white.
     orient: Whether the EXIF orientation is applied first. Default: true.
+    trim: Removes the borders of one colour around the input, before all operations.
     page: The frame of an animation, or the page, that is read. Default: 0, the first.
     frames: What becomes of an input with several frames: one is read, which is the default; the
         input fails; or all are read, as the images of a job with inputs. An output whose path ends
@@ -55,6 +56,7 @@ class Job:
     timeout_s: Optional[float] = None
     background: Optional[Sequence[int]] = None
     orient: Optional[bool] = None
+    trim: Optional[Trim] = None
     page: Optional[int] = None
     frames: Optional[Literal["first", "refuse", "all"]] = None
     meta: Any = UNSET

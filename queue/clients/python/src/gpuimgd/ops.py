@@ -28,10 +28,12 @@ __all__ = [
     "convolve",
     "median",
     "composite",
+    "text",
     "equalize",
     "otsu",
     "histogram",
     "stats",
+    "palette",
     "phash",
     "blurhash",
     "thumbhash",
@@ -471,6 +473,66 @@ def composite(
     )
 
 
+def text(
+    *,
+    text: str,
+    font: Optional[str] = None,
+    size: Optional[int] = None,
+    color: Optional[Color] = None,
+    width: Optional[int] = None,
+    align: Optional[Literal["left", "center", "right"]] = None,
+    spacing: Optional[int] = None,
+    gravity: Optional[Literal["center", "north", "northeast", "east", "southeast", "south",
+        "southwest", "west", "northwest"]] = None,
+    x: Optional[int] = None,
+    y: Optional[int] = None,
+    opacity: Optional[float] = None,
+    tile: Optional[bool] = None,
+) -> Operation:
+    """Draws text over the image, in any script and with colour emoji.
+
+    text: 1 to 4096 bytes of UTF-8; required. The text. A line feed begins a new line; of other
+        control characters only tabs are allowed. There is no markup.
+    font: 1 to 128 bytes of UTF-8. Families of fonts, separated by commas, and words such as Bold,
+        Italic or Condensed, as Pango describes a font: `Noto Serif, DejaVu Serif Bold`. By default
+        Sans. If a family is not installed, the next one is used, and at last the one that
+        `fc-match` names. Characters that the font lacks are taken from other fonts.
+    size: an integer of 1 to 2000; default: 32. The size of the font in pixels (not points): the
+        height of an em.
+    color: [red, green, blue] or [red, green, blue, alpha] of 0 to 255, or "transparent". By default
+        black. Emoji keep their own colours.
+    width: an integer of 1 to 65500. Wraps lines that are longer than this many pixels, between
+        words if possible. By default lines are not wrapped.
+    align: left, center, right; default: left. The side on which the lines of a text of several
+        lines are even. For paragraphs that begin with a letter of Arabic, Hebrew or another script
+        that runs to the left, left and right are exchanged.
+    spacing: an integer of 0 to 2000; default: 0. Pixels between two lines, besides the distance
+        that the font asks for.
+    gravity: center, north, northeast, east, southeast, south, southwest, west, northwest; default:
+        center. The part of the image where the text is; northwest if only `x` or `y` is given.
+    x: an integer of -65500 to 65500. As for `composite`: the distance in pixels from the side or
+        corner.
+    y: an integer of -65500 to 65500. The same for rows. Parts outside the image are cut off.
+    opacity: 0 to 1; default: 1. A factor for the alpha of all pixels of the text, also of emoji.
+    tile: True or False; default: False. Repeats the text over the whole image.
+    """
+    return Operation(
+        "text",
+        text=text,
+        font=font,
+        size=size,
+        color=color,
+        width=width,
+        align=align,
+        spacing=spacing,
+        gravity=gravity,
+        x=x,
+        y=y,
+        opacity=opacity,
+        tile=tile,
+    )
+
+
 def equalize(
 ) -> Operation:
     """Equalizes the histogram of gray, as OpenCV's equalizeHist."""
@@ -507,6 +569,20 @@ def stats(
     """Returns `mean`, `min` and `max`, each with a number per channel."""
     return Operation(
         "stats",
+    )
+
+
+def palette(
+    *,
+    colors: Optional[int] = None,
+) -> Operation:
+    """Returns the dominant colours, each as `color` and `share`, the most frequent first.
+
+    colors: an integer of 1 to 16; default: 6. The most colours that are returned.
+    """
+    return Operation(
+        "palette",
+        colors=colors,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Optional, Sequence, Union
 
 from .places import OutputPlace
-from .steps import Headers, Normalize, Output
+from .steps import Headers, Normalize, Output, Quality
 
 Format = Literal["jpeg", "png", "webp", "avif", "jxl", "npy", "raw"]
 Metadata = Literal["icc", "exif", "xmp", "copyright", "density"]
@@ -27,7 +27,7 @@ __all__ = [
 def jpeg(
     place: OutputPlace,
     *,
-    quality: Optional[int] = None,
+    quality: Optional[Union[int, Quality]] = None,
     progressive: Optional[bool] = None,
     subsampling: Optional[Literal["420", "422", "444", "gray"]] = None,
     optimize: Optional[bool] = None,
@@ -40,7 +40,14 @@ def jpeg(
 ) -> Output:
     """Writes a JPEG.
 
-    quality: 1 to 100; default: 85.
+    quality: 1 to 100; default: 85. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
+        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
+        taken. The result names the quality and the similarity. Only luma is compared, in windows of
+        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
+        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
+        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
+        further. An error together with lossless.
     progressive: True or False; default: False.
     subsampling: 420, 422, 444, gray; default: 420. How Cb and Cr are stored: 420 at half the width
         and height, 422 at half the width, 444 in full; gray writes no colours, as after the
@@ -123,7 +130,7 @@ def png(
 def webp(
     place: OutputPlace,
     *,
-    quality: Optional[int] = None,
+    quality: Optional[Union[int, Quality]] = None,
     max_bytes: Optional[int] = None,
     lossless: Optional[bool] = None,
     effort: Optional[int] = None,
@@ -134,7 +141,14 @@ def webp(
 ) -> Output:
     """Writes a WebP.
 
-    quality: 1 to 100; default: 80.
+    quality: 1 to 100; default: 80. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
+        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
+        taken. The result names the quality and the similarity. Only luma is compared, in windows of
+        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
+        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
+        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
+        further. An error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -175,7 +189,7 @@ def webp(
 def avif(
     place: OutputPlace,
     *,
-    quality: Optional[int] = None,
+    quality: Optional[Union[int, Quality]] = None,
     max_bytes: Optional[int] = None,
     effort: Optional[int] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
@@ -185,7 +199,14 @@ def avif(
 ) -> Output:
     """Writes an AVIF.
 
-    quality: 1 to 100; default: 60.
+    quality: 1 to 100; default: 60. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
+        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
+        taken. The result names the quality and the similarity. Only luma is compared, in windows of
+        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
+        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
+        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
+        further. An error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -223,7 +244,7 @@ def avif(
 def jxl(
     place: OutputPlace,
     *,
-    quality: Optional[int] = None,
+    quality: Optional[Union[int, Quality]] = None,
     max_bytes: Optional[int] = None,
     lossless: Optional[bool] = None,
     effort: Optional[int] = None,
@@ -235,7 +256,14 @@ def jxl(
 ) -> Output:
     """Writes a JPEG XL.
 
-    quality: 1 to 100; default: 90.
+    quality: 1 to 100; default: 90. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
+        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
+        taken. The result names the quality and the similarity. Only luma is compared, in windows of
+        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
+        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
+        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
+        further. An error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -359,7 +387,7 @@ def raw(
 def image(
     place: OutputPlace,
     *,
-    quality: Optional[int] = None,
+    quality: Optional[Union[int, Quality]] = None,
     compression: Optional[int] = None,
     colors: Optional[int] = None,
     progressive: Optional[bool] = None,
@@ -372,7 +400,7 @@ def image(
     type: Optional[Literal["u8", "f16", "f32"]] = None,
     layout: Optional[Literal["hwc", "chw"]] = None,
     channels: Optional[Literal["image", "gray", "rgb"]] = None,
-    format: Optional[Format] = None,
+    format: Optional[Union[Format, Literal["auto"], Sequence[Format]]] = None,
     normalize: Optional[Normalize] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
@@ -382,7 +410,14 @@ def image(
     """Writes the format of the suffix, or else that of the input. An encoder's key for another
     format is an error of the job.
 
-    quality: 1 to 100.
+    quality: 1 to 100. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the lowest quality
+        of min to max, by default 1 to 100, whose file has at least this structural similarity
+        (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is taken. The
+        result names the quality and the similarity. Only luma is compared, in windows of 8 x 8
+        pixels; with alpha, over black and over white, and the lower similarity counts. Each trial
+        encodes and decodes the image; there are at most nine, usually four. The CPU encodes such an
+        output, and needs memory for a file and its pixels. max_bytes may lower the quality further.
+        An error together with lossless.
     compression: 0 to 9. Levels 1 to 3 give the same result, unless there is a palette, and suit
         photographs and edges. Levels 4 to 9 try all filters and search for repetitions: they take
         ten to hundreds of times as long, and make smaller files of drawings and screenshots.
@@ -426,7 +461,8 @@ def image(
     channels: image, gray, rgb. image keeps 1, 3 or 4 channels; gray makes one, as the operation
         grayscale ; rgb makes three: gray is repeated, and alpha is flattened over background.
     format: By default that of the suffix of the path or URL, or else that of the input, if it is
-        written.
+        written. With a quality that names a similarity, also a list of formats, of which the
+        smallest file is written, or "auto": jpeg, webp and avif.
     normalize: Makes (v / 255 - mean) / std of a value v. Requires type f16 or f32.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].

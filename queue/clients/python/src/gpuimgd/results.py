@@ -56,11 +56,13 @@ class InputImage(Image):
 
 @dataclass(frozen=True)
 class OutputImage(Image):
-    """dtype and shape: of a tensor. data: the file, if the job's output is a Download. images: how
-    many were written, if the job has inputs; the path, key or URL is then that of the job, with its
-    %p and %n."""
+    """quality: if the job has max_bytes or names a similarity; ssim: the one that was reached. dtype
+    and shape: of a tensor. data: the file, if the job's output is a Download. images: how many were
+    written, if the job has inputs; the path, key or URL is then that of the job, with its %p and
+    %n."""
 
     quality: Optional[int] = None
+    ssim: Optional[float] = None
     encoder: Optional[str] = None
     dtype: Optional[str] = None
     shape: Optional[Sequence[int]] = None

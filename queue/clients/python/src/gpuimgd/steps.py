@@ -30,6 +30,26 @@ class Normalize(TypedDict, total=False):
     std: Sequence[float]
 
 
+class Trim(TypedDict, total=False):
+    """The colour of the borders, by default that of the pixel at the top left, and how far colours
+    of borders may differ from it."""
+
+    color: Sequence[int]
+    threshold: int
+
+
+class _QualityBounds(TypedDict, total=False):
+    min: int
+    max: int
+
+
+class Quality(_QualityBounds):
+    """The similarity (SSIM) of a file to its image, for which a quality is chosen, and the qualities
+    that are allowed."""
+
+    ssim: float
+
+
 class _Unset:
     def __repr__(self) -> str:
         return "UNSET"
