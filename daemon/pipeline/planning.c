@@ -500,6 +500,7 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
         .width = info->width,
         .height = info->height,
         .orientation = run->job.orient ? info->orientation : 1,
+        .unread = !job_outputs_need_pixels(run),
     };
     memcpy(source.background, run->job.background, sizeof source.background);
     decode->as = choose_colours(run, targets, count);

@@ -75,6 +75,7 @@ struct plan_source {
                                          plan_build */
     size_t icc_bytes;                 /* 0: none */
     struct plan_file file;
+    bool unread;                      /* it is not decoded: no variant needs an image or values */
     uint32_t eighths;                 /* decoded at M/8 with this M (plan_eighths); 0: in full */
     struct trim_part part;            /* that all variants see, of the image before it is turned;
                                           width 0: all of it. Only of an image decoded in full */
