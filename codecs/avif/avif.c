@@ -39,4 +39,5 @@ const struct codec codec_avif = {
     .encoded_bytes = avif_encoded_bytes,
     .encoder_bytes = avif_encoder_bytes,
     .metadata_copies = AVIF_METADATA_COPIES,
+    .drops_opaque_alpha = true,
 };

@@ -86,7 +86,7 @@ void admission_wait(struct job_run *run)
     pthread_mutex_unlock(&admission->lock);
 }
 
-static size_t encoder_need(const struct job_run *run)
+size_t admission_encoder_bytes(const struct job_run *run)
 {
     size_t need = 0;
     for (size_t i = 0; i < run->job.output_count; i++) {
@@ -96,11 +96,14 @@ static size_t encoder_need(const struct job_run *run)
             continue;
         const struct plan_variant *variant = &run->plan.variants[output->variant];
         const struct encoder_settings *encoder = &run->job.outputs[i].encoder;
+        uint32_t channels = run->reserved.opaque_only
+                                ? codec_opaque_channels(output->format, variant->channels)
+                                : variant->channels;
         size_t bytes = encoder->recompress
                            ? codec_recompress_bytes(&run->info, run->input.bytes)
                            : codec_encoder_bytes(
-                                 output->format, variant->width, variant->height, variant->channels,
-                                 encoder, image_info_metadata_bytes(&run->info, output->metadata));
+                                 output->format, variant->width, variant->height, channels, encoder,
+                                 image_info_metadata_bytes(&run->info, output->metadata));
         if (bytes > need)
             need = bytes; /* outputs are encoded one at a time */
     }
@@ -133,7 +136,7 @@ bool admission_lends_output(const struct job_run *run, size_t index)
  * Codecs that run on a device need no memory here. */
 static size_t working_need(const struct job_run *run)
 {
-    size_t encoder = encoder_need(run);
+    size_t encoder = admission_encoder_bytes(run);
     size_t decoder = run->input.decoder == CODEC_ON_HOST ? run->info.codec_bytes : 0;
     return (encoder > decoder ? encoder : decoder) + run->plan_bytes +
            image_info_metadata_bytes(&run->info, METADATA_ALL);
@@ -210,17 +213,24 @@ static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
 }
 
 /* What a job needs of the lane. If the working memory and the largest possible results together
- * exceed the lane, the job reserves the whole lane: real results are usually smaller. false: the
+ * exceed the lane, the job reserves the whole lane: real results are usually smaller. If already
+ * the working memory does, an alpha must turn out to be opaque: only its pixels tell. false: the
  * job has failed. */
 static bool lane_need(struct job_run *run, size_t *results, size_t *all)
 {
-    size_t most = run->pipeline->admission.lane_bytes_max, working = working_need(run);
+    size_t most = run->pipeline->admission.lane_bytes_max, working, with_alpha;
+    run->reserved.opaque_only = false;
+    working = with_alpha = working_need(run);
+    if (with_alpha > most) {
+        run->reserved.opaque_only = true;
+        working = working_need(run);
+    }
     *results = results_need(run);
     if (working > most) {
         error_set(&run->error, STATUS_OVER_BUDGET,
                   "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
                   "host_bytes",
-                  working, most);
+                  with_alpha, most);
         return false;
     }
     if (*results > most - working)
@@ -360,7 +370,7 @@ static void keep(struct admission *admission, struct job_run *run, size_t need)
 
 void admission_keep_encoder(struct job_run *run)
 {
-    size_t need = encoder_need(run) + run->plan_bytes +
+    size_t need = admission_encoder_bytes(run) + run->plan_bytes +
                   image_info_metadata_bytes(&run->info, METADATA_ALL);
     struct admission *admission = lock(run);
     keep(admission, run, need + run->reserved.results_room);
