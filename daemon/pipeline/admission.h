@@ -87,6 +87,7 @@ bool admission_step_aside(struct job_run *run);
  * written them to a tar or an array: they were made there by a device, or by the passes. Only if
  * the job needs no worker: others would wait for its part. */
 bool admission_lends_output(const struct job_run *run, size_t index);
+size_t admission_encoder_bytes(const struct job_run *run); /* the most that an output needs */
 size_t admission_need(const struct job_run *run); /* at most, lane and pinned memory together */
 /* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */
 void admission_keep_encoder(struct job_run *run);
