@@ -15,14 +15,13 @@ enum status codec_animation_open(struct codec_animation *animation, const uint8_
                        error);
 }
 
-bool codec_animation_is_one(const struct codec_animation *animation)
+bool codec_is_animation(const struct image_info *info)
 {
-    return animation->info.frames > 1 && codec_composes(animation->info.format);
+    return info->frames > 1 && codec_composes(info->format);
 }
 
-size_t codec_animation_bytes(const struct codec_animation *animation)
+size_t codec_animation_bytes(const struct image_info *info)
 {
-    const struct image_info *info = &animation->info;
     size_t canvas = (size_t)info->width * info->height * 4;
     /* In a GIF, two canvases. In a WebP, a lossless frame with its tables, and a copy over it. */
     return CODEC_LIBRARIES_BYTES + info->codec_bytes + 3 * canvas + 16 * MIB;
@@ -31,6 +30,10 @@ size_t codec_animation_bytes(const struct codec_animation *animation)
 enum status codec_animation_next(struct codec_animation *animation, const struct image *canvas,
                                  struct error *error)
 {
+    const struct codec_caller *caller = animation->limits.caller;
+    if (caller && caller->is_gone(caller))
+        return error_set(error, STATUS_CANCELLED, "the job ended before frame %u of its input",
+                         animation->next);
     enum status status = codec_next_frame(animation->context, animation, canvas, error);
     animation->next += status == STATUS_OK;
     return status;
@@ -40,7 +43,7 @@ void codec_animation_close(struct codec_animation *animation)
 {
     if (!animation->context)
         return;
-    codec_context_end(animation->context);
+    codec_context_leave(animation->context);
     codec_context_destroy(animation->context);
     image_info_clear(&animation->info);
     animation->context = NULL;

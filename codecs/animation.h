@@ -26,16 +26,18 @@ struct codec_animation {
 
 /* Reads the header of a file; bytes are borrowed until the close. Call codec_animation_close in any
  * case. Errors: those of codec_probe. A file with one frame, or of a format whose frames are not
- * composed, has no animation: see codec_animation_is_one. */
+ * composed, has no animation: see codec_is_animation. */
 enum status codec_animation_open(struct codec_animation *animation, const uint8_t *bytes,
                                  size_t length, const struct codec_limits *limits,
                                  struct error *error) MUST_CHECK;
-/* Whether the file has frames that codec_animation_next gives. */
-bool codec_animation_is_one(const struct codec_animation *animation);
-/* Memory that the codec and its process need for frames besides the file and the canvas. */
-size_t codec_animation_bytes(const struct codec_animation *animation);
+/* Whether a file with this header has frames that codec_animation_next gives. */
+bool codec_is_animation(const struct image_info *info);
+/* Memory that the codec and its process need for frames besides the file and the canvas. info: of
+ * the first frame. */
+size_t codec_animation_bytes(const struct image_info *info);
 /* Draws the next frame. canvas: RGBA with the sides of info; at first all 0, and for each frame
  * with the pixels of the one before. Errors: those of codec_decode. */
 enum status codec_animation_next(struct codec_animation *animation, const struct image *canvas,
                                  struct error *error) MUST_CHECK;
-void codec_animation_close(struct codec_animation *animation); /* idempotent */
+/* Idempotent. Does not wait for the codec's process. */
+void codec_animation_close(struct codec_animation *animation);

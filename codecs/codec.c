@@ -75,6 +75,11 @@ const char *codec_refusal(const struct format *format, bool writes)
     return codec->refusal ? codec->refusal(writes) : NULL;
 }
 
+bool codec_lacks(const struct format *format)
+{
+    return codec_refusal(format, false) && (!format->library || codec_process_is_known());
+}
+
 static enum status refuse_foreign(const uint8_t *bytes, size_t length, struct error *error)
 {
     char known[FORMAT_LIST_BYTES];
@@ -102,7 +107,12 @@ enum status codec_probe(struct codec_context *context, const uint8_t *bytes, siz
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "the input is %s, but %s", format->noun,
                          refusal);
     info->gain_map = gain_map_is_in(bytes, length);
-    return codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
+    enum status status =
+        codec_of(format)->probe(state_of(context, format), bytes, length, limits, info, error);
+    if (status == STATUS_OK && info->frames > FRAMES_MAX)
+        status = error_set(error, STATUS_DECODE_LIMIT, "the %s has more than %d %ss",
+                           format_title(format), FRAMES_MAX, format_part(format));
+    return status;
 }
 
 /* Moves one kind of metadata from the second probe of a file to the info of the first one, unless
@@ -209,9 +219,9 @@ enum status codec_next_frame(struct codec_context *context, struct codec_animati
     return codec_of(format)->next_frame(state_of(context, format), animation, canvas, error);
 }
 
-void codec_context_end(struct codec_context *context)
+void codec_context_leave(struct codec_context *context)
 {
-    codec_process_end(&context->process);
+    codec_process_leave(&context->process);
 }
 
 size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t height,
@@ -274,12 +284,6 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
     return codec_of(format)->encode(state_of(context, format), src, request, sink, error);
 }
 
-bool codec_recompresses(const struct format *from, const struct format *to)
-{
-    const struct format *jpeg = &formats[FORMAT_jpeg], *jxl = &formats[FORMAT_jxl];
-    return (from == jpeg && to == jxl) || (from == jxl && to == jpeg);
-}
-
 /* Measured with libjxl 0.7 as the growth of the address space: 56 bytes per pixel with sides that
  * are multiples of 64, and some copies of the file, in the region and in buffers that grow. */
 static size_t recompress_work_bytes(const struct image_info *info, size_t length)
@@ -298,9 +302,12 @@ enum status codec_recompress(struct codec_context *context, const uint8_t *bytes
                              const struct image_info *info, const struct encode_request *request,
                              struct codec_sink *sink, struct error *error)
 {
-    assert(codec_recompresses(info->format, request->format));
+    assert(format_recompressed(info->format) == request->format);
     assert(sink->capacity >= 4096);
     sink->total = 0;
+    if (codec_late(request->deadline_ns))
+        return error_set(error, STATUS_TIMEOUT,
+                         "the deadline for encoding passed before its start");
     return codec_process_recompress(&context->process, bytes, length, request,
                                     recompress_work_bytes(info, length), sink, error);
 }

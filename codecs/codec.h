@@ -131,6 +131,10 @@ const struct format *codec_sniff(const uint8_t *bytes, size_t length);
  * that is written, to be asked about writing. Any thread. */
 const char *codec_refusal(const struct format *format, bool writes);
 
+/* Whether it is certain that this program cannot read the format. false also if no codec process
+ * can be started now to ask its libraries. Any thread. */
+bool codec_lacks(const struct format *format);
+
 /* Finds the format and reads the header, with orientation and metadata. Checks sides and pixels
  * against the limits before it allocates memory of that size. The caller must call image_info_clear
  * in every case. Errors: unsupported_format, image_too_large, decode_failed, decode_limit,
@@ -222,9 +226,6 @@ size_t codec_decoder_bytes(const struct format *format, uint32_t width, uint32_t
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings);
 
-/* Whether a file of one format becomes one of the other without loss: a JPEG a JPEG XL, or a JPEG
- * XL that was made of a JPEG that JPEG. */
-bool codec_recompresses(const struct format *from, const struct format *to);
 /* The memory that codec_recompress needs for a file with this header and this length. */
 size_t codec_recompress_bytes(const struct image_info *info, size_t length);
 /* Makes the file of the other format, and checks that it gives back a JPEG byte for byte. Uses only

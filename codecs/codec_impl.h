@@ -79,11 +79,11 @@ struct codec {
 #define FORMAT(name, ...) extern const struct codec codec_##name;
 #include "conf/formats.def"
 
-/* For animation.c. The second one kills the context's codec process if it is in a task. */
+/* For animation.c. The last one kills the context's codec process, without waiting for its end. */
 bool codec_composes(const struct format *format);
 enum status codec_next_frame(struct codec_context *context, struct codec_animation *animation,
                              const struct image *canvas, struct error *error) MUST_CHECK;
-void codec_context_end(struct codec_context *context);
+void codec_context_leave(struct codec_context *context);
 
 /* Whether the file has these bytes at an offset. */
 static inline bool codec_has_bytes(const uint8_t *file, size_t length, size_t at, const char *bytes,

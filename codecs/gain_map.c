@@ -88,6 +88,7 @@ static bool is_in_jpeg(const uint8_t *file, size_t length)
 {
     struct segment segment;
     size_t at = 2;
+    bool has_index = false; /* only the first one counts */
     for (size_t i = 0; i < SEGMENTS_MAX && next_segment(file, length, &at, &segment); i++) {
         struct tiff tiff;
         if (segment.marker == MARKER_APP1 && is_named(&segment, xmp_name, sizeof xmp_name) &&
@@ -97,7 +98,9 @@ static bool is_in_jpeg(const uint8_t *file, size_t length)
             continue;
         if (is_named(&segment, iso_name, sizeof iso_name))
             return true;
-        if (is_named(&segment, mpf_name, sizeof mpf_name) &&
+        bool is_index = !has_index && is_named(&segment, mpf_name, sizeof mpf_name);
+        has_index |= is_index;
+        if (is_index &&
             tiff_open(&tiff, segment.bytes + sizeof mpf_name, segment.length - sizeof mpf_name) &&
             is_in_further_image(&tiff, file, length))
             return true;

@@ -81,10 +81,16 @@ bool format_reads_suffix(const char *suffix)
     return format && format->reads;
 }
 
-bool format_reads_path(const char *path)
+const struct format *format_to_read(const char *path)
 {
     const char *dot = dot_of(path);
-    return dot && format_reads_suffix(dot + 1);
+    const struct format *format = dot ? find(dot + 1, strcasecmp) : NULL;
+    return format && format->reads ? format : NULL;
+}
+
+bool format_reads_path(const char *path)
+{
+    return format_to_read(path) != NULL;
 }
 
 const struct format *format_of_output(const struct format *input, bool alpha)
@@ -97,6 +103,12 @@ const char *format_output_suffix(const char *suffix)
 {
     const struct format *format = find(suffix, strcasecmp);
     return format && format->becomes ? format_of_output(format, false)->suffixes[0] : suffix;
+}
+
+const struct format *format_recompressed(const struct format *format)
+{
+    const struct format *jpeg = &formats[FORMAT_jpeg], *jxl = &formats[FORMAT_jxl];
+    return format == jpeg ? jxl : format == jxl ? jpeg : NULL;
 }
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
@@ -138,6 +150,11 @@ const char *format_wrong_suffix(const char *path, bool of_url, const char **near
 const char *format_title(const struct format *format)
 {
     return strchr(format->noun, ' ') + 1;
+}
+
+const char *format_part(const struct format *format)
+{
+    return format->part ? format->part : "frame";
 }
 
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter)

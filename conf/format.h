@@ -86,7 +86,8 @@ struct format {
     bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
     bool alpha;              /* stores an alpha channel */
     bool lossless;           /* decoding restores the encoded pixels */
-    bool first_only;         /* of an animation, only the first frame can be read */
+    const char *part;        /* one of several images in a file: "page"; NULL: "frame" */
+    bool first_only;         /* of several, only the first or the primary one can be read */
     bool tensor;             /* an array of numbers: codecs/tensor.h */
     unsigned side_max;       /* the most pixels per side; 0: SIDE_CEILING */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */
@@ -135,13 +136,20 @@ const char *format_wrong_suffix(const char *path, bool of_url, const char **near
 /* Whether files of a suffix without its dot, or of a path's suffix, are read. */
 bool format_reads_suffix(const char *suffix);
 bool format_reads_path(const char *path);
+/* The format that is read with a path's suffix; NULL if there is none. */
+const struct format *format_to_read(const char *path);
 /* The format of an output that names none: the input's format. If that is only read, its `becomes`,
  * or PNG if the image has alpha and that format has none. */
 const struct format *format_of_output(const struct format *input, bool alpha);
 /* The suffix of an output that names no format, for an input with this suffix (without a dot): the
  * same, or that of `becomes`, because the name of an output cannot depend on alpha. */
 const char *format_output_suffix(const char *suffix);
+/* The format that a file of this one becomes without loss (the parameter recompress); NULL: none.
+ */
+const struct format *format_recompressed(const struct format *format);
 const char *format_title(const struct format *format); /* the noun without its article */
+/* One of several images in a file of the format, for messages: "frame". */
+const char *format_part(const struct format *format);
 int *encoder_setting(struct encoder_settings *settings, enum encoder_parameter parameter);
 /* Writes a value as a job gives it, without quotes ("85", "true", "420"), and returns `text`. */
 #define PARAMETER_TEXT_BYTES 16

@@ -38,8 +38,8 @@
 /* Images of a list: a job of JOB_BYTES_MAX has 64 bytes for each. */
 #define JOB_INPUTS_MAX  1024
 #define JOB_PLACE_BYTES 24 /* of struct job_place */
-/* The most frames or pages of an input that are counted; a GIF with more is refused. The last page
- * that a job can name. */
+/* The most frames or pages of an input; a file with more is refused. The last page that a job can
+ * name. */
 #define FRAMES_MAX   65536
 #define JOB_PAGE_MAX (FRAMES_MAX - 1)
 /* Files of a folder. Their names are kept and sorted. */

@@ -27,10 +27,11 @@
  * half of the process's limit. Daemon: the loop, the roots, the log, the trace, lookups of names
  * and the files of the configuration. Worker: an input and an overlay; an output, its folder, the
  * next folder of its path and the file that it replaces; the socket and the memory of the codec
- * process, and one more of each while that process starts. Shard: two connections and their
- * successors. Transfer: its connection and the lookup. Device: those of the CUDA driver, about. */
+ * process, and one more of each while that process starts; and those of the process of an
+ * animation. Shard: two connections and their successors. Transfer: its connection and the lookup.
+ * Device: those of the CUDA driver, about. */
 #define DESCRIPTORS_BASE     48
-#define DESCRIPTORS_WORKER   10
+#define DESCRIPTORS_WORKER   12
 #define DESCRIPTORS_SHARD    4
 #define DESCRIPTORS_TRANSFER 2
 #define DESCRIPTORS_DEVICE   64
@@ -362,6 +363,11 @@ void options_resolve(struct options *options, uint64_t memory_bytes, uint64_t cp
         if (options->host_bytes < 2 * options->input_bytes_max)
             options->host_bytes = 2 * options->input_bytes_max;
     }
+}
+
+uint64_t options_host_mib(uint64_t bytes, uint64_t part, uint64_t parts)
+{
+    return (bytes / part + 1) * parts / MIB + 1;
 }
 
 static uint64_t auto_inflight(uint64_t workers, uint32_t slots)

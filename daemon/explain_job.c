@@ -14,11 +14,12 @@
 
 #include "conf/log.h"
 #include "conf/text.h"
+#include "daemon/explain_memory.h"
 #include "daemon/explain_set.h"
-#include "daemon/machine.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
+#include "daemon/sets/frame_source.h"
 #include "daemon/web/fetcher.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/plan_print.h"
@@ -137,7 +138,8 @@ static void read_input(struct job_run *run, const struct options *options)
     if (status == STATUS_OK)
         status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                              &run->info, &run->error);
-    (void)status; /* run->error has it, too */
+    if (status == STATUS_OK && run->job.source == JOB_ANIMATION)
+        (void)frame_source_takes(&run->info, &run->error);
     codec_context_destroy(context);
 }
 
@@ -166,13 +168,9 @@ static void build_plan(struct job_run *run, const struct options *options)
     if (run->overlays.count == 0) {
         planning_build(run, NULL);
     } else if (files_open_inputs(&files, options->input_root, &run->error)) {
-        struct options resolved = *options;
-        struct machine machine;
-        machine_read(&machine);
-        options_resolve(&resolved, machine.memory_bytes, machine.cpus);
         /* As large as the daemon's pool for input files, so that the same overlays fit. */
         struct pool *pool =
-            pool_create("files", resolved.host_bytes / HOST_FILES_PART + HOST_FILES_SPARE, MIB,
+            pool_create("files", options->host_bytes / HOST_FILES_PART + HOST_FILES_SPARE, MIB,
                         &pool_backend_pages);
         struct overlays *overlays = pool ? overlays_create(pool, 0) : NULL;
         plan_with_overlays(run, overlays, &files);
@@ -204,23 +202,33 @@ static void print_input(const struct job_run *run, FILE *out)
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 run->job.orient ? "" : " (ignored)");
-    if (info->frames > 1)
+    if (info->frames > 1 && info->format->first_only)
+        fprintf(out, ", one of %" PRIu32 " %ss", info->frames, format_part(info->format));
+    else if (info->frames > 1)
         fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);
     if (run->job.trim.wanted)
         fputs(", planned as if it had no borders to trim", out);
     if (info->gain_map)
         fputs(", with a gain map, which is dropped", out);
     fprintf(out, ", %" PRIu64 " bytes\n", run->input.bytes);
+}
+
+static void print_decode(const struct job_run *run, FILE *out)
+{
+    if (!job_outputs_need_pixels(run)) {
+        fputs("decode   none: the file is recompressed\n", out);
+        return;
+    }
     struct image decoded = plan_input(&run->plan, NULL);
     char scale[24] = "";
     if (run->decode.eighths != DECODE_EIGHTHS)
         snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", run->decode.eighths, DECODE_EIGHTHS);
     fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
-            run->decode.as == DECODE_LUMA  ? "luma, the Y channel alone"
-            : run->decode.as == DECODE_YCC ? "Y, Cb and Cr, for gray and for colours"
+            run->decode.as == DECODE_LUMA   ? "luma, the Y channel alone"
+            : run->decode.as == DECODE_YCC  ? "Y, Cb and Cr, for gray and for colours"
             : run->decode.as == DECODE_CMYK ? "CMYK, for its profile"
-            : info->channels == 1          ? "gray"
-                                           : "colour",
+            : run->info.channels == 1       ? "gray"
+                                            : "colour",
             scale, decoded.width, decoded.height, decoded.channels,
             decoded.stride * decoded.height);
 }
@@ -273,7 +281,10 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
             variant->channels);
     print_parameters(&run->job.outputs[index], out);
     fputc('\n', out);
-    plan_print_passes(&run->plan, output->variant, out);
+    if (run->job.outputs[index].encoder.recompress)
+        fputs("  no pass: the file is recompressed, with all of its metadata\n", out);
+    else
+        plan_print_passes(&run->plan, output->variant, out);
 }
 
 static void print_text(const struct job_run *run, const struct explain_set *set, FILE *out)
@@ -283,6 +294,7 @@ static void print_text(const struct job_run *run, const struct explain_set *set,
     if (set->is_closed)
         return;
     print_input(run, out);
+    print_decode(run, out);
     for (size_t i = 0; i < run->job.output_count; i++)
         print_output(run, i, out);
     plan_print_memory(&run->plan, out);
@@ -342,6 +354,8 @@ static bool add_decode(cJSON *json, const struct job_run *run)
                      : run->info.channels == 1          ? "gray"
                                                          : "colour";
     cJSON *decode = cJSON_AddObjectToObject(json, "decode");
+    if (!job_outputs_need_pixels(run))
+        return decode && cJSON_AddStringToObject(decode, "as", "none");
     return decode && cJSON_AddStringToObject(decode, "as", as) &&
            add_number(decode, "eighths", run->decode.eighths) &&
            add_size(decode, image.width, image.height, image.channels) &&
@@ -503,6 +517,8 @@ static void explain(struct job_run *run, struct explain_set *set, const struct o
         read_input(run, options);
     if (run->error.status == STATUS_OK)
         build_plan(run, options);
+    if (run->error.status == STATUS_OK)
+        explain_memory_check(run, options);
 }
 
 bool explain_job(const struct options *options, const char *file, bool json, FILE *out)
@@ -516,8 +532,10 @@ bool explain_job(const struct options *options, const char *file, bool json, FIL
     struct options shard = {0};
     memset(&run, 0, sizeof run);
     if (prefixes_parse(&prefixes, options->url_prefixes, &error) && text &&
-        shard_options(&shard, options, shard_of(options, text, length), &error))
+        shard_options(&shard, options, shard_of(options, text, length), &error)) {
+        explain_memory_resolve(&shard);
         explain(&run, &set, &shard, &prefixes, text, length);
+    }
     prefixes_clear(&prefixes);
     if (error.status == STATUS_OK)
         error = run.error;

@@ -50,7 +50,7 @@ static void choose_of_list(struct explain_set *set, struct job_run *run, const s
 static bool is_image(const struct job_run *run, DIR *folder, const char *name)
 {
     struct stat stat;
-    return member_matches(name, run->job.patterns, run->job.pattern_count) &&
+    return set_source_wants(&run->job, name) &&
            fstatat(dirfd(folder), name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode);
 }
 
@@ -112,8 +112,7 @@ static void find_image(struct explain_set *set, struct job_run *run, struct arch
     enum archive_step step;
     do {
         step = archive_reader_next(reader, &member, &run->error);
-    } while (step == ARCHIVE_MEMBER &&
-             !member_matches(member.name, run->job.patterns, run->job.pattern_count));
+    } while (step == ARCHIVE_MEMBER && !set_source_wants(&run->job, member.name));
     text_copy(set->format, sizeof set->format, archive_reader_format(reader));
     if (step == ARCHIVE_END)
         error_set(&run->error, STATUS_INPUT_MISSING,

@@ -20,13 +20,13 @@ struct confined_rect confined_crop(uint32_t width, uint32_t height,
     if (!aperture || !whole(aperture->width, &crop_width) || !whole(aperture->height, &crop_height))
         return all;
     int64_t x_d = (int32_t)aperture->x[1], y_d = (int32_t)aperture->y[1];
-    if (x_d <= 0 || y_d <= 0)
+    if (x_d <= 0 || y_d <= 0 || crop_width <= 0 || crop_width > width || crop_height <= 0 ||
+        crop_height > height)
         return all;
     /* Twice the position of the left (upper) edge, times the divisor of the offset. */
     int64_t x2 = (width - crop_width) * x_d + 2 * (int64_t)(int32_t)aperture->x[0];
     int64_t y2 = (height - crop_height) * y_d + 2 * (int64_t)(int32_t)aperture->y[0];
-    if (x2 < 0 || y2 < 0 || x2 % (2 * x_d) != 0 || y2 % (2 * y_d) != 0 || crop_width <= 0 ||
-        crop_height <= 0)
+    if (x2 < 0 || y2 < 0 || x2 % (2 * x_d) != 0 || y2 % (2 * y_d) != 0)
         return all;
     int64_t x = x2 / (2 * x_d), y = y2 / (2 * y_d);
     if (x + crop_width > width || y + crop_height > height)

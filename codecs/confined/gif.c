@@ -209,7 +209,8 @@ static uint32_t larger(uint32_t one, uint32_t other)
     return one > other ? one : other;
 }
 
-/* Counts the frames of the file, and plans the page. Only the first frame may be missing. */
+/* Counts the frames of the file, up to one more than FRAMES_MAX, and plans the page. Only the first
+ * frame may be missing. */
 static void make_plan(struct reader *reader, uint32_t page, struct plan *plan,
                       struct codec_reply *reply)
 {
@@ -219,12 +220,7 @@ static void make_plan(struct reader *reader, uint32_t page, struct plan *plan,
     struct frame frame;
     bool more = true;
     uint32_t frames = 0;
-    for (; more && next_frame(reader, &frame); frames++) {
-        if (frames == FRAMES_MAX) {
-            confined_fail(reply, STATUS_DECODE_LIMIT, "the GIF has more than %d frames",
-                          FRAMES_MAX);
-            return;
-        }
+    for (; more && frames <= FRAMES_MAX && next_frame(reader, &frame); frames++) {
         if (frames == 0) {
             next.width = larger(next.width, frame.x + frame.width);
             next.height = larger(next.height, frame.y + frame.height);

@@ -23,6 +23,8 @@
 #define ASK_MS 50
 /* How long codec_process_close waits until an idle process ends by itself. */
 #define LEAVE_MS 100
+/* Processes that may be left alone at once: more than jobs with many images. */
+#define LEFT_MAX (2 * SETS_MAX)
 /* Logs at most one replaced process in this time: each job of a client may need a new process. */
 #define LOG_S 1
 
@@ -95,6 +97,41 @@ static int kill_and_reap(struct codec_process *process)
     while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
+}
+
+/* Processes that were killed, for which nobody has waited yet. */
+static struct {
+    pthread_mutex_t lock;
+    pid_t pids[LEFT_MAX];
+} left_alone = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Waits for those that have ended. Returns whether there is a place for another one, and puts it
+ * there. pid: 0: none. */
+static bool leave_alone(pid_t pid)
+{
+    pthread_mutex_lock(&left_alone.lock);
+    bool put = pid == 0;
+    for (size_t i = 0; i < LEFT_MAX; i++) {
+        pid_t *one = &left_alone.pids[i];
+        if (*one != 0 && waitpid(*one, NULL, WNOHANG) != 0)
+            *one = 0;
+        if (*one == 0 && !put) {
+            *one = pid;
+            put = true;
+        }
+    }
+    pthread_mutex_unlock(&left_alone.lock);
+    return put;
+}
+
+void codec_process_leave(struct codec_process *process)
+{
+    if (process->pid == 0)
+        return;
+    kill(process->pid, SIGKILL);
+    if (!leave_alone(process->pid))
+        kill_and_reap(process);
+    forget(process);
 }
 
 static void replace_process(struct codec_process *process, enum codec_replace_reason why,
@@ -171,9 +208,12 @@ enum status codec_process_begin(struct codec_process *process, const struct code
     bool draws_text = task->format == &codec_text_format;
     if (draws_text && !process->draws_text)
         codec_process_close(process);
-    if (process->pid == 0 && !codec_process_start(process, draws_text, error)) {
-        codec_process_close(process);
-        return error->status;
+    if (process->pid == 0) {
+        (void)leave_alone(0);
+        if (!codec_process_start(process, draws_text, error)) {
+            codec_process_close(process);
+            return error->status;
+        }
     }
     if (set_region(process, task->region_bytes, error) != STATUS_OK ||
         set_limit(process, task->region_bytes + task->work_bytes, error) != STATUS_OK)
@@ -374,6 +414,12 @@ static bool learn_abilities(struct error *error)
     bool known = abilities.known;
     pthread_mutex_unlock(&abilities.lock);
     return known;
+}
+
+bool codec_process_is_known(void)
+{
+    struct error ignored = {0};
+    return learn_abilities(&ignored);
 }
 
 const char *codec_process_refusal(enum format_id format, bool writes, const char *lack)

@@ -79,6 +79,9 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
                                    struct error *error);
 /* Stops the process. Does nothing if it is not started. */
 void codec_process_close(struct codec_process *process);
+/* The same, also in a task, and without waiting until the kernel has freed its memory: the start of
+ * a later process notices that it has ended. */
+void codec_process_leave(struct codec_process *process);
 
 /* Copies bytes to the region, from its offset `at` on. Errors: out_of_memory. */
 enum status codec_process_put(struct codec_process *process, uint64_t at, const void *bytes,
@@ -96,6 +99,9 @@ enum status codec_process_get_image(struct codec_process *process, uint64_t at,
  * end of a sentence: `lack` if the library cannot, otherwise a text in a buffer of the calling
  * thread. Each call starts a process to ask its libraries, until one could be asked. Any thread. */
 const char *codec_process_refusal(enum format_id format, bool writes, const char *lack);
+
+/* Whether a process could be asked. Any thread. */
+bool codec_process_is_known(void);
 
 /* Why a process was killed or found dead, except by codec_process_end, so that a new one replaces
  * it. */

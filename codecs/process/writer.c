@@ -4,6 +4,12 @@
  */
 #include "codecs/process/transfer.h"
 
+/* A file of more than this many times what is estimated, and a mebibyte, comes from hostile code in
+ * the process. It could otherwise fill the disk. A JPEG of noise is half as large again as its JPEG
+ * XL. */
+#define SPARE_TIMES        2
+#define RECOMPRESSED_TIMES 4
+
 static enum status put_metadata(struct codec_process *process, uint64_t at,
                                 const struct codec_call *call, const struct encode_request *request,
                                 struct error *error)
@@ -44,10 +50,10 @@ static enum status put_rows(struct codec_process *process, const struct codec_ta
     return codec_process_put_image(process, 0, &rows, error);
 }
 
-/* src: NULL: the process needs no pixels. */
+/* src: NULL: the process needs no pixels. most: bytes of any file that the library could write. */
 static enum status encode(struct codec_process *process, const struct codec_task *task,
-                          const struct image *src, struct codec_call *call, struct codec_sink *sink,
-                          struct error *error)
+                          const struct image *src, uint64_t most, struct codec_call *call,
+                          struct codec_sink *sink, struct error *error)
 {
     struct codec_reply reply;
     size_t used = 0;
@@ -57,8 +63,10 @@ static enum status encode(struct codec_process *process, const struct codec_task
             return error->status;
         if (reply.kind == CODEC_DONE)
             break;
-        if (reply.kind == CODEC_PART && (reply.bytes == 0 || reply.bytes > CODEC_WINDOW_BYTES))
+        if (reply.kind == CODEC_PART &&
+            (reply.bytes == 0 || reply.bytes > CODEC_WINDOW_BYTES || reply.bytes > most))
             return codec_process_distrust(process, task, error);
+        most -= reply.kind == CODEC_PART ? reply.bytes : 0;
         if ((reply.kind == CODEC_ROWS
                  ? put_rows(process, task, src, &row, &reply, error)
                  : take_part(process, task, reply.bytes, sink, &used, error)) != STATUS_OK)
@@ -97,6 +105,11 @@ enum status codec_process_encode(struct codec_process *process, const struct ima
 {
     struct codec_call call = encode_call(src, request);
     size_t metadata = call.icc_bytes + call.exif_bytes + call.xmp_bytes;
+    struct encoder_settings settings = request->encoder;
+    settings.max_bytes = 0; /* the caller compares */
+    uint64_t most =
+        SPARE_TIMES * (uint64_t)codec_encoded_bytes(request->format, src->width, src->height,
+                                                    src->channels, &settings, metadata);
     call.region_bytes = CODEC_WINDOW_BYTES + metadata;
     struct codec_task task = {.kind = CODEC_ENCODE,
                               .format = request->format,
@@ -109,7 +122,7 @@ enum status codec_process_encode(struct codec_process *process, const struct ima
         call.kind = CODEC_ENCODE;
         if (codec_process_begin(process, &task, error) == STATUS_OK &&
             put_metadata(process, CODEC_WINDOW_BYTES, &call, request, error) == STATUS_OK)
-            encode(process, &task, src, &call, sink, error);
+            encode(process, &task, src, most + MIB, &call, sink, error);
         codec_process_end(process);
     } while (sink->total == 0 && codec_process_take_retry(process, error));
     return error->status;
@@ -135,7 +148,7 @@ enum status codec_process_recompress(struct codec_process *process, const uint8_
         call.kind = CODEC_RECOMPRESS;
         if (codec_process_begin(process, &task, error) == STATUS_OK &&
             codec_process_put(process, CODEC_WINDOW_BYTES, bytes, length, error) == STATUS_OK)
-            encode(process, &task, NULL, &call, sink, error);
+            encode(process, &task, NULL, RECOMPRESSED_TIMES * length + MIB, &call, sink, error);
         codec_process_end(process);
     } while (sink->total == 0 && codec_process_take_retry(process, error));
     return error->status;

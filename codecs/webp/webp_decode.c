@@ -448,10 +448,10 @@ enum status webp_next_frame(void *unused, struct codec_animation *animation,
         return error->status;
     size_t groups = count_groups(&frame.image, area_of(&features), deadline_ns);
     size_t needed = decoder_bytes(&features, groups) + image_bytes(area.width, area.height, 4);
-    if (needed > codec_animation_bytes(animation))
+    if (needed > codec_animation_bytes(&animation->info))
         return error_set(error, STATUS_DECODE_LIMIT,
                          "frame %u of the WebP needs %zu bytes of memory; at most %zu are allowed",
-                         animation->next, needed, codec_animation_bytes(animation));
+                         animation->next, needed, codec_animation_bytes(&animation->info));
     animation->delay_ms = frame.delay_ms;
     struct image_info info = animation->info;
     info.codec_bytes = needed;

@@ -14,10 +14,15 @@ static void put_le(uint8_t *at, uint32_t value, int bytes)
         at[i] = (uint8_t)(value >> 8 * i);
 }
 
+/* Bytes of a frame that are read at once. */
+#define PIECE_BYTES (32 * KIB)
+
 /* The chunks of a file that a frame keeps, which follow each other; and its profile. */
+struct part {
+    size_t at, bytes; /* with the headers of the chunks; 0: there is none */
+};
 struct parts {
-    const uint8_t *image, *icc;
-    size_t image_bytes, icc_bytes; /* with the headers of the chunks */
+    struct part image, icc;
 };
 
 static bool is_image(const uint8_t *chunk)
@@ -26,25 +31,36 @@ static bool is_image(const uint8_t *chunk)
            memcmp(chunk, "VP8L", 4) == 0;
 }
 
-static struct parts find_parts(const uint8_t *file, size_t length)
+static enum status get(const struct webp_movie_frame *frame, size_t at, uint8_t *to, size_t bytes,
+                       struct error *error)
 {
-    struct parts parts = {0};
-    for (size_t at = RIFF_BYTES; at + CHUNK_BYTES <= length;) {
-        const uint8_t *chunk = file + at;
+    if (!frame->bytes)
+        return frame->read(frame->source, at, to, bytes, error);
+    memcpy(to, frame->bytes + at, bytes);
+    return STATUS_OK;
+}
+
+static enum status find_parts(const struct webp_movie_frame *frame, struct parts *parts,
+                              struct error *error)
+{
+    uint8_t chunk[CHUNK_BYTES];
+    *parts = (struct parts){0};
+    for (size_t at = RIFF_BYTES; at + CHUNK_BYTES <= frame->length;) {
+        if (get(frame, at, chunk, sizeof chunk, error) != STATUS_OK)
+            return error->status;
         size_t bytes = CHUNK_BYTES + (size_t)codec_le32(chunk + 4);
         bytes += bytes % 2;
-        if (bytes > length - at)
+        if (bytes > frame->length - at)
             break;
         if (is_image(chunk)) {
-            parts.image = parts.image ? parts.image : chunk;
-            parts.image_bytes = (size_t)(chunk + bytes - parts.image);
+            parts->image.at = parts->image.bytes > 0 ? parts->image.at : at;
+            parts->image.bytes = at + bytes - parts->image.at;
         } else if (memcmp(chunk, "ICCP", 4) == 0) {
-            parts.icc = chunk;
-            parts.icc_bytes = bytes;
+            parts->icc = (struct part){at, bytes};
         }
         at += bytes;
     }
-    return parts;
+    return STATUS_OK;
 }
 
 static enum status put(struct webp_movie *movie, const uint8_t *bytes, size_t length,
@@ -52,6 +68,23 @@ static enum status put(struct webp_movie *movie, const uint8_t *bytes, size_t le
 {
     movie->bytes += length;
     return length > 0 ? write(context, bytes, length, error) : STATUS_OK;
+}
+
+/* Writes a part of the frame's file, which may be as large as the memory of the host. */
+static enum status put_part(struct webp_movie *movie, const struct webp_movie_frame *frame,
+                            struct part part, webp_movie_write_fn *write, void *context,
+                            struct error *error)
+{
+    uint8_t piece[PIECE_BYTES];
+    if (frame->bytes)
+        return put(movie, frame->bytes + part.at, part.bytes, write, context, error);
+    for (size_t done = 0, bytes; done < part.bytes; done += bytes) {
+        bytes = part.bytes - done < sizeof piece ? part.bytes - done : sizeof piece;
+        if (get(frame, part.at + done, piece, bytes, error) != STATUS_OK ||
+            put(movie, piece, bytes, write, context, error) != STATUS_OK)
+            return error->status;
+    }
+    return STATUS_OK;
 }
 
 /* Writes what comes before the first frame. webp_movie_head replaces its beginning. */
@@ -62,14 +95,12 @@ static enum status begin(struct webp_movie *movie, const struct webp_movie_frame
     static const uint8_t head[HEAD_BYTES];
     uint8_t anim[CHUNK_BYTES + ANIM_BYTES] = "ANIM";
     uint32_t plays = frame->plays > UINT16_MAX ? 0 : frame->plays;
-    movie->width = frame->width;
-    movie->height = frame->height;
-    movie->has_icc = parts->icc != NULL;
+    movie->has_icc = parts->icc.bytes > 0;
     put_le(anim + 4, ANIM_BYTES, 4);
     put_le(anim + CHUNK_BYTES + 4, plays, 2);
     enum status status = put(movie, head, sizeof head, write, context, error);
     if (status == STATUS_OK)
-        status = put(movie, parts->icc, parts->icc_bytes, write, context, error);
+        status = put_part(movie, frame, parts->icc, write, context, error);
     return status == STATUS_OK ? put(movie, anim, sizeof anim, write, context, error) : status;
 }
 
@@ -77,19 +108,23 @@ enum status webp_movie_add(struct webp_movie *movie, const struct webp_movie_fra
                            webp_movie_write_fn *write, void *context, struct error *error)
 {
     uint8_t head[CHUNK_BYTES + ANMF_BYTES] = "ANMF";
-    struct parts parts = find_parts(frame->bytes, frame->length);
+    struct parts parts;
     movie->is_still = frame->frames == 1;
+    movie->width = movie->bytes == 0 ? frame->width : movie->width;
+    movie->height = movie->bytes == 0 ? frame->height : movie->height;
     if (movie->is_still)
-        return put(movie, frame->bytes, frame->length, write, context, error);
-    if (!parts.image) /* uncovered: net (tests/coverage/reasons.txt) */
+        return put_part(movie, frame, (struct part){0, frame->length}, write, context, error);
+    if (find_parts(frame, &parts, error) != STATUS_OK)
+        return error->status;
+    if (parts.image.bytes == 0) /* uncovered: net (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_ENCODE_FAILED, "a frame of the animation has no image");
-    if (movie->bytes + parts.image_bytes + parts.icc_bytes > UINT32_MAX - 4096) /* uncovered: net */
+    if (movie->bytes + parts.image.bytes + parts.icc.bytes > UINT32_MAX - 4096) /* uncovered: net */
         return error_set(error, STATUS_ENCODE_FAILED,
                          "the animation has more than 4 GiB, the most that a WebP can hold");
     if (movie->bytes == 0 && begin(movie, frame, &parts, write, context, error) != STATUS_OK)
         return error->status;
     movie->has_alpha |= frame->has_alpha;
-    put_le(head + 4, (uint32_t)(ANMF_BYTES + parts.image_bytes), 4);
+    put_le(head + 4, (uint32_t)(ANMF_BYTES + parts.image.bytes), 4);
     put_le(head + CHUNK_BYTES + 6, frame->width - 1, 3);
     put_le(head + CHUNK_BYTES + 9, frame->height - 1, 3);
     put_le(head + CHUNK_BYTES + 12, frame->delay_ms < 1u << 24 ? frame->delay_ms : (1u << 24) - 1,
@@ -97,7 +132,7 @@ enum status webp_movie_add(struct webp_movie *movie, const struct webp_movie_fra
     head[CHUNK_BYTES + 15] = OVERWRITES;
     if (put(movie, head, sizeof head, write, context, error) != STATUS_OK)
         return error->status;
-    return put(movie, parts.image, parts.image_bytes, write, context, error);
+    return put_part(movie, frame, parts.image, write, context, error);
 }
 
 size_t webp_movie_head(const struct webp_movie *movie, uint8_t to[WEBP_MOVIE_HEAD_BYTES])

@@ -21,9 +21,15 @@ struct webp_movie {
     bool has_alpha, has_icc, is_still;
 };
 
+/* Reads a part of a frame's file. */
+typedef enum status webp_movie_read_fn(void *source, size_t at, uint8_t *to, size_t bytes,
+                                       struct error *error);
+
 /* What add and the head need of the animation. */
 struct webp_movie_frame {
-    const uint8_t *bytes; /* a file of libwebp or of a device */
+    const uint8_t *bytes; /* a file of libwebp or of a device; NULL: `read` reads it */
+    webp_movie_read_fn *read;
+    void *source; /* for it */
     size_t length;
     uint32_t width, height;
     bool has_alpha;
@@ -36,8 +42,8 @@ struct webp_movie_frame {
 typedef enum status webp_movie_write_fn(void *context, const uint8_t *bytes, size_t length,
                                         struct error *error);
 
-/* Adds a frame. Errors: those of `write`, and encode_failed if the movie would have more than 4 GiB
- * or the file is no WebP. */
+/* Adds a frame. Errors: those of `write` and `read`, and encode_failed if the movie would have more
+ * than 4 GiB or the file is no WebP. */
 enum status webp_movie_add(struct webp_movie *movie, const struct webp_movie_frame *frame,
                            webp_movie_write_fn *write, void *context,
                            struct error *error) MUST_CHECK;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
+#include "conf/options.h"
 #include "gpu/engine/engine.h"
 #include "gpu/plan/op_list.h"
 
@@ -56,8 +57,11 @@ static bool lend(struct overlay_maker *maker, size_t bytes, size_t *lent, struct
     }
     if (!exhausted)
         maker->lack = LACKS_LANE;
-    error_set(error, STATUS_OVER_BUDGET,
-              "decoding needs %zu bytes; the limit is three eighths of host_bytes", bytes);
+    error_set(
+        error, STATUS_OVER_BUDGET,
+        "decoding needs %zu bytes; the limit is three eighths of host_bytes: set it to %" PRIu64
+        "M or more",
+        bytes, options_host_mib(bytes, 3, 8));
     return false;
 }
 

@@ -1,9 +1,11 @@
 #include "daemon/pipeline/admission.h"
 
 #include <assert.h>
+#include <inttypes.h>
 
 #include "codecs/ssim_quality.h"
 #include "conf/lock.h"
+#include "conf/options.h"
 #include "daemon/pipeline/dispatch.h"
 #include "daemon/pipeline/job_outputs.h"
 #include "daemon/pipeline/job_run.h"
@@ -21,6 +23,11 @@ void admission_close(struct admission *admission)
 {
     assert(admission->lane_bytes == 0 && admission->line == 0);
     pthread_mutex_destroy(&admission->lock);
+}
+
+size_t admission_lane_bytes(uint64_t host_bytes)
+{
+    return host_bytes - host_bytes / HOST_FILES_PART - host_bytes / HOST_COLOUR_PART;
 }
 
 struct pool_usage admission_usage(struct admission *admission)
@@ -235,27 +242,32 @@ static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
     return reserved;
 }
 
+bool admission_check(struct job_run *run, size_t lane_bytes_max)
+{
+    run->reserved.opaque_only = false;
+    size_t working = working_need(run);
+    if (working <= lane_bytes_max)
+        return true;
+    run->reserved.opaque_only = true;
+    if (working_need(run) <= lane_bytes_max)
+        return true;
+    error_set(&run->error, STATUS_OVER_BUDGET,
+              "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
+              "host_bytes: set host_bytes to %" PRIu64 "M or more",
+              working, lane_bytes_max, options_host_mib(working, 3, 8));
+    return false;
+}
+
 /* What a job needs of the lane. If the working memory and the largest possible results together
- * exceed the lane, the job reserves the whole lane: real results are usually smaller. If already
- * the working memory does, an alpha must turn out to be opaque: only its pixels tell. false: the
+ * exceed the lane, the job reserves the whole lane: real results are usually smaller. false: the
  * job has failed. */
 static bool lane_need(struct job_run *run, size_t *results, size_t *all)
 {
-    size_t most = run->pipeline->admission.lane_bytes_max, working, with_alpha;
-    run->reserved.opaque_only = false;
-    working = with_alpha = working_need(run);
-    if (with_alpha > most) {
-        run->reserved.opaque_only = true;
-        working = working_need(run);
-    }
-    *results = results_need(run);
-    if (working > most) {
-        error_set(&run->error, STATUS_OVER_BUDGET,
-                  "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
-                  "host_bytes",
-                  with_alpha, most);
+    size_t most = run->pipeline->admission.lane_bytes_max;
+    if (!admission_check(run, most))
         return false;
-    }
+    size_t working = working_need(run);
+    *results = results_need(run);
     if (*results > most - working)
         *results = most - working;
     *all = working + *results;

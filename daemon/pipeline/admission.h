@@ -50,6 +50,13 @@ struct admission {
     bool is_short;                       /* the last refused job lacked memory */
 };
 
+/* The part of host_bytes that is the lane. */
+size_t admission_lane_bytes(uint64_t host_bytes);
+/* Fails a job if its decoder, or an encoder, needs more than the whole lane. It must have a plan.
+ * If an encoder needs more because of an alpha, the job goes on without this memory, and the alpha
+ * must turn out to be opaque: only its pixels tell. false: run->error is set. */
+bool admission_check(struct job_run *run, size_t lane_bytes_max);
+
 /* jobs_now: jobs that can run at once. jobs_max: those plus the jobs kept ready to follow them. */
 void admission_open(struct admission *admission, struct engine *engine, size_t lane_bytes_max,
                     size_t jobs_now, size_t jobs_max);

@@ -174,8 +174,9 @@ static enum status recompress(struct job_run *run, size_t index, struct codec_si
                                            .encoder = run->job.outputs[index].encoder,
                                            .deadline_ns = run->timing.deadline_ns,
                                            .caller = run->bounds.codec.caller};
-    return codec_recompress(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
+    (void)!codec_recompress(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
                             &request, sink, &output->error);
+    return name_timeout(run, &output->error);
 }
 
 /* Bytes of a tensor between two looks at the deadline: a slow disk takes a second. */
@@ -498,8 +499,7 @@ void encoding_judge_disk(struct job_run *run, bool is_full, struct worker_tools 
 
 void encoding_leave(struct job_run *run)
 {
-    if (job_outputs_recompress(run))
-        job_input_release(run);
+    job_input_release(run);
 }
 
 enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools)

@@ -261,8 +261,7 @@ static void open_admission(struct pipeline *pipeline)
     const struct pipeline_parts *parts = &pipeline->parts;
     size_t now = parts->options->workers + engine_slots(parts->engine), most = now + (now + 1) / 2;
     size_t host = parts->options->host_bytes;
-    admission_open(&pipeline->admission, parts->engine,
-                   host - host / HOST_FILES_PART - host / HOST_COLOUR_PART, now, most);
+    admission_open(&pipeline->admission, parts->engine, admission_lane_bytes(host), now, most);
     colour_cache_limit(host / HOST_COLOUR_PART);
 }
 

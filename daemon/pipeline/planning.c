@@ -86,6 +86,12 @@ static enum status check_recompress(const struct job_run *run, size_t index, str
     const char *name = output_name(run, index, text);
     if (!output->encoder.recompress)
         return STATUS_OK;
+    if (run->job.source == JOB_ANIMATION)
+        return error_set(
+            error, STATUS_BAD_JOB,
+            "%s.recompress is true, but frames is \"all\", and a frame is no file; omit "
+            "one of the two",
+            name);
     if (useless)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.recompress is true, which changes no pixel; omit %s", name,
@@ -104,7 +110,7 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
     const char *refusal = codec_refusal(&formats[FORMAT_jxl], true);
     if (!run->job.outputs[index].encoder.recompress)
         return STATUS_OK;
-    if (!codec_recompresses(from, to))
+    if (format_recompressed(from) != to)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.recompress makes a JPEG XL of a JPEG, or a JPEG of a JPEG XL; the "
                          "input is %s, the output %s",
@@ -112,6 +118,11 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
     if (refusal)
         return error_set(error, STATUS_UNSUPPORTED_FORMAT, "%s.recompress needs JPEG XL, but %s",
                          output_name(run, index, text), refusal);
+    if (run->info.cmyk)
+        return error_set(error, STATUS_UNSUPPORTED_FORMAT,
+                         "%s.recompress is true, but the JPEG is CMYK, which libjxl cannot "
+                         "recompress; omit recompress to encode its pixels",
+                         output_name(run, index, text));
     return STATUS_OK;
 }
 
@@ -379,6 +390,8 @@ static const struct format *output_format(const struct job_output *output,
         return list_format(output);
     const char *name = name_with_suffix(output, url);
     const struct format *format = name ? format_of_path(name) : NULL;
+    if (!format && output->encoder.recompress)
+        format = format_recompressed(info->format);
     return format ? format : format_of_output(info->format, info->channels == 4);
 }
 
@@ -579,21 +592,21 @@ static bool build(struct job_run *run, const struct plan_source *source,
 static bool check_frames(struct job_run *run)
 {
     const struct image_info *info = &run->info;
-    const char *noun = info->format->noun;
+    const char *noun = info->format->noun, *part = format_part(info->format);
     if (run->job.frames == JOB_FRAMES_REFUSE && info->frames > 1)
         error_set(&run->error, STATUS_BAD_JOB,
-                  "the input is %s with %" PRIu32 " frames, and the job's frames is \"refuse\"",
-                  noun, info->frames);
+                  "the input is %s with %" PRIu32 " %ss, and the job's frames is \"refuse\"", noun,
+                  info->frames, part);
     else if (run->job.page > 0 && info->format->first_only && info->frames > 1)
         error_set(&run->error, STATUS_BAD_JOB,
-                  "page is %" PRIu32 ", but of %s with %" PRIu32 " frames only the first is read; "
-                  "page must be 0",
-                  run->job.page, noun, info->frames);
+                  "page is %" PRIu32 ", but of %s with %" PRIu32 " %ss only one is read; page must "
+                  "be 0",
+                  run->job.page, noun, info->frames, part);
     else if (run->job.page >= info->frames)
         error_set(&run->error, STATUS_BAD_JOB,
-                  "page is %" PRIu32 ", but the input is %s with %" PRIu32 " frame%s; page must be "
+                  "page is %" PRIu32 ", but the input is %s with %" PRIu32 " %s%s; page must be "
                   "%s%" PRIu32,
-                  run->job.page, noun, info->frames, info->frames == 1 ? "" : "s",
+                  run->job.page, noun, info->frames, part, info->frames == 1 ? "" : "s",
                   info->frames == 1 ? "" : "0 to ", info->frames - 1);
     return run->error.status == STATUS_OK;
 }

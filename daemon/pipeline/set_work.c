@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "conf/clock.h"
 #include "daemon/pipeline/disk.h"
 #include "daemon/pipeline/encoding.h"
 #include "daemon/pipeline/image_set.h"
@@ -25,6 +26,9 @@
 /* Bytes that are read or written in one step: a millisecond or two. The loop then begins other
  * images. */
 #define STEP_BYTES (4 * MIB)
+
+/* And not longer than this: each step has the job's timeout_s, which bounds the slowest frame. */
+#define READ_NS 20000000
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
@@ -58,9 +62,15 @@ void set_work_read_one(struct image_set *set, struct error *error)
 static void read_members(struct job_run *run)
 {
     struct image_set *set = run->set;
-    for (size_t bytes = 0; bytes < STEP_BYTES && set_work_can_read(set);) {
+    uint64_t end_ns = clock_now_ns() + READ_NS;
+    set->source.deadline_ns = atomic_load(&run->timing.deadline_ns);
+    for (size_t bytes = 0;
+         bytes < STEP_BYTES && clock_now_ns() < end_ns && set_work_can_read(set);) {
         uint64_t before = set->read, taken = set->source.taken_bytes;
-        set_work_read_one(set, &run->error);
+        struct error error = {0};
+        set_work_read_one(set, &error);
+        if (error.status != STATUS_OK)
+            job_run_take_codec_error(run, &error);
         if (set->read == before)
             return;
         bytes += set->source.taken_bytes - taken; /* the loop may have begun the image already */

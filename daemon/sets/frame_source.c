@@ -30,13 +30,20 @@ static uint8_t *canvas_of(const struct frame_source *source)
     return (uint8_t *)source->block.memory + buffer_align(source->file_bytes + 1);
 }
 
+size_t frame_source_canvas_bytes(const struct image_info *info, size_t file_bytes)
+{
+    return buffer_align(file_bytes + 1) + (size_t)info->width * info->height * 7;
+}
+
 /* The header is read from a first block with the file alone. */
 static bool take_canvas(struct frame_source *source, frame_room_fn *room, void *context,
                         struct error *error)
 {
     struct pool_block whole = {0};
+    const struct image_info *info = &source->animation.info;
     size_t pixels = pixels_of(source), at = buffer_align(source->file_bytes + 1);
-    if (!room(context, at + pixels * 7, codec_animation_bytes(&source->animation), &whole, error))
+    if (!room(context, frame_source_canvas_bytes(info, source->file_bytes),
+              codec_animation_bytes(info), &whole, error))
         return false;
     memcpy(whole.memory, source->block.memory, source->file_bytes);
     memset((uint8_t *)whole.memory + at, 0, pixels * 4);
@@ -46,18 +53,21 @@ static bool take_canvas(struct frame_source *source, frame_room_fn *room, void *
     return true;
 }
 
+bool frame_source_takes(const struct image_info *info, struct error *error)
+{
+    if (info->frames > 1 && !codec_is_animation(info))
+        error_set(error, STATUS_BAD_JOB,
+                  "frames is \"all\", but of %s with %u %ss only one can be read",
+                  info->format->noun, info->frames, format_part(info->format));
+    return error->status == STATUS_OK;
+}
+
 static bool open_animation(struct frame_source *source, const struct codec_limits *limits,
                            struct error *error)
 {
-    const struct image_info *info = &source->animation.info;
-    if (codec_animation_open(&source->animation, source->block.memory, source->file_bytes, limits,
-                             error) != STATUS_OK)
-        return false;
-    if (info->frames > 1 && !codec_animation_is_one(&source->animation))
-        error_set(error, STATUS_BAD_JOB,
-                  "frames is \"all\", but of %s with %u frames only one can be read",
-                  info->format->noun, info->frames);
-    return error->status == STATUS_OK;
+    return codec_animation_open(&source->animation, source->block.memory, source->file_bytes,
+                                limits, error) == STATUS_OK &&
+           frame_source_takes(&source->animation.info, error);
 }
 
 bool frame_source_open(struct frame_source *source, int fd, size_t file_bytes,
@@ -71,7 +81,7 @@ bool frame_source_open(struct frame_source *source, int fd, size_t file_bytes,
         is_read = room(context, file_bytes + 1, 0, &source->block, error) &&
                   read_file(fd, source->block.memory, file_bytes, error) == STATUS_OK &&
                   open_animation(source, limits, error);
-    source->is_open = is_read && (!codec_animation_is_one(&source->animation) ||
+    source->is_open = is_read && (!codec_is_animation(&source->animation.info) ||
                                   take_canvas(source, room, context, error));
     return source->is_open;
 }
@@ -85,7 +95,7 @@ enum status frame_source_compose(struct frame_source *source, uint64_t deadline_
     const struct image canvas = {canvas_of(source), animation->info.width, animation->info.height,
                                  4, (size_t)animation->info.width * 4};
     animation->limits.deadline_ns = deadline_ns;
-    if (!source->has_frame && codec_animation_is_one(animation) &&
+    if (!source->has_frame && codec_is_animation(&animation->info) &&
         codec_animation_next(animation, &canvas, error) != STATUS_OK)
         return error->status;
     source->has_frame = true;
@@ -110,7 +120,7 @@ size_t frame_source_bytes(const struct frame_source *source)
 {
     const struct image_info *info = &source->animation.info;
     const struct encoder_settings settings = {.compression = 0};
-    if (!codec_animation_is_one(&source->animation))
+    if (!codec_is_animation(&source->animation.info))
         return source->file_bytes;
     return codec_encoded_bytes(&formats[FORMAT_png], info->width, info->height, 4, &settings,
                                info->icc_bytes) +
@@ -128,7 +138,7 @@ size_t frame_source_give(struct frame_source *source, uint8_t *to, struct error 
 {
     const struct image_info *info = &source->animation.info;
     source->has_frame = false;
-    if (!codec_animation_is_one(&source->animation)) {
+    if (!codec_is_animation(&source->animation.info)) {
         memcpy(to, source->block.memory, source->file_bytes);
         return source->file_bytes;
     }

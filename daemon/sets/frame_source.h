@@ -18,6 +18,10 @@ struct frame_source {
     size_t file_bytes;
 };
 
+/* Whether all images of a file with this header can be read. false: *error is set. */
+bool frame_source_takes(const struct image_info *info, struct error *error);
+/* The block for the file, the canvas, and its copy without alpha. */
+size_t frame_source_canvas_bytes(const struct image_info *info, size_t file_bytes);
 /* Takes a block of the pool, and reserves heap of the codec until the source is closed. false:
  * there is no room now, or *error is set. */
 typedef bool frame_room_fn(void *context, size_t bytes, size_t heap_bytes, struct pool_block *block,

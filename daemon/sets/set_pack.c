@@ -218,27 +218,28 @@ bool set_pack_takes(struct set_pack *pack, const struct pack_image *image, struc
     return false;
 }
 
+static enum status read_spilled(void *source, size_t at, uint8_t *to, size_t bytes,
+                                struct error *error)
+{
+    const struct pack_image *image = source;
+    return files_spool_read(image->spool, image->offset + at, to, bytes, error);
+}
+
 static enum status put_frame(struct set_pack *pack, const struct pack_image *image,
                              struct error *error)
 {
-    uint8_t *copy = image->bytes ? NULL : malloc(image->length);
-    struct webp_movie_frame frame = {.bytes = image->bytes ? image->bytes : copy,
-                                     .length = image->length,
-                                     .width = image->width,
-                                     .height = image->height,
-                                     .has_alpha = image->channels == 4,
-                                     .delay_ms = image->delay_ms,
-                                     .plays = image->plays,
-                                     .frames = image->frames};
-    if (!frame.bytes) /* uncovered: memory (tests/coverage/reasons.txt) */
-        return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a frame");
-    enum status status =
-        copy ? files_spool_read(image->spool, image->offset, copy, image->length, error)
-             : STATUS_OK;
-    if (status == STATUS_OK)
-        status = webp_movie_add(&pack->movie, &frame, append, pack, error);
-    free(copy);
-    return status;
+    struct pack_image source = *image;
+    const struct webp_movie_frame frame = {.bytes = image->bytes,
+                                           .read = read_spilled,
+                                           .source = &source,
+                                           .length = image->length,
+                                           .width = image->width,
+                                           .height = image->height,
+                                           .has_alpha = image->channels == 4,
+                                           .delay_ms = image->delay_ms,
+                                           .plays = image->plays,
+                                           .frames = image->frames};
+    return webp_movie_add(&pack->movie, &frame, append, pack, error);
 }
 
 enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *error)

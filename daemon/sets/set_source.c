@@ -7,16 +7,25 @@
 #include <unistd.h>
 
 #include "conf/clock.h"
+#include "conf/options.h"
 #include "daemon/overlays/overlays.h"
+#include "daemon/pipeline/admission.h"
 #include "queue/job/member_name.h"
 
 /* The names of a folder, with the folder's own before each. */
 #define NAMES_BYTES_MAX (4 * MIB)
 
+bool set_source_wants(const struct job *job, const char *name)
+{
+    const struct format *format = format_to_read(name);
+    if (job->pattern_count > 0)
+        return member_matches(name, job->patterns, job->pattern_count);
+    return format && !codec_lacks(format);
+}
+
 static bool is_wanted(const void *context, const char *name)
 {
-    const struct job *job = context;
-    return member_matches(name, job->patterns, job->pattern_count);
+    return set_source_wants(context, name);
 }
 
 enum status set_source_spool(struct set_source *source, const uint8_t *bytes, size_t length,
@@ -214,6 +223,35 @@ static bool take_block(struct set_source *source, size_t bytes, struct pool_bloc
     return false;
 }
 
+static bool fail_codec(size_t bytes, struct error *error)
+{
+    return error_fail(error, STATUS_OVER_BUDGET,
+                      "decoding the animation needs %zu bytes; the limit is three sixteenths of "
+                      "host_bytes: set it to %" PRIu64 "M or more",
+                      bytes, options_host_mib(bytes, 3, 16));
+}
+
+/* Each of the jobs with many images that may run at once has its part of half of the pool. */
+static bool fits_pool(size_t bytes, size_t pool_bytes, uint32_t sharers, struct error *error)
+{
+    size_t most = pool_bytes / HOST_FILES_PART / sharers;
+    return bytes <= most ||
+           error_fail(error, STATUS_OVER_BUDGET,
+                      "the animation needs %zu bytes for its file and canvas; the limit is %zu, a "
+                      "quarter of host_bytes divided by %" PRIu32 " workers: set host_bytes to "
+                      "%" PRIu64 "M or more, or run fewer workers",
+                      bytes, most, sharers, options_host_mib(bytes * sharers, 1, 4));
+}
+
+bool set_source_may_compose(const struct image_info *info, size_t file_bytes, uint64_t host_bytes,
+                            uint32_t sharers, struct error *error)
+{
+    size_t codec = codec_animation_bytes(info);
+    return fits_pool(frame_source_canvas_bytes(info, file_bytes), host_bytes / HOST_FILES_PART,
+                     sharers, error) &&
+           (codec <= admission_lane_bytes(host_bytes) / 2 || fail_codec(codec, error));
+}
+
 /* Reserves the memory of the codec, unless it has it. */
 static bool take_loan(struct set_source *source, size_t bytes, struct error *error)
 {
@@ -225,10 +263,7 @@ static bool take_loan(struct set_source *source, size_t bytes, struct error *err
         return true;
     }
     if (exhausted)
-        error_set(error, STATUS_OVER_BUDGET,
-                  "decoding the animation needs %zu bytes; the limit is three sixteenths of "
-                  "host_bytes",
-                  bytes);
+        fail_codec(bytes, error);
     return false;
 }
 
@@ -246,20 +281,22 @@ static bool take_canvas(void *context, size_t bytes, size_t heap_bytes, struct p
                         struct error *error)
 {
     struct set_source *source = context;
-    size_t most = pool_usage(source->pool).budget / 2 / source->sharers;
-    if (bytes <= most)
-        return take_loan(source, heap_bytes, error) && take_block(source, bytes, block, error);
-    error_set(error, STATUS_OVER_BUDGET,
-              "the animation needs %zu bytes for its canvas; at most %zu, a part of host_bytes",
-              bytes, most);
-    return false;
+    return fits_pool(bytes, pool_usage(source->pool).budget, source->sharers, error) &&
+           take_loan(source, heap_bytes, error) && take_block(source, bytes, block, error);
+}
+
+/* Of the next frame, or of the header. */
+static uint64_t decode_deadline_ns(const struct set_source *source)
+{
+    uint64_t own_ns = clock_after_s(clock_now_ns(), source->decode_timeout_s);
+    return own_ns < source->deadline_ns ? own_ns : source->deadline_ns;
 }
 
 static bool open_frames(struct set_source *source, struct error *error)
 {
     struct frame_source *frames = &source->frames;
     struct codec_limits limits = source->limits;
-    limits.deadline_ns = clock_after_s(clock_now_ns(), source->decode_timeout_s);
+    limits.deadline_ns = decode_deadline_ns(source);
     if (!frame_source_open(frames, source->fd, source->archive_bytes, &limits, take_canvas, source,
                            error))
         return false;
@@ -276,7 +313,7 @@ static char *name_frame(const struct set_source *source)
     char text[JOB_URL_BYTES_MAX + 1], url[JOB_URL_BYTES_MAX + 1];
     const struct job_place *place = &source->job->input;
     const char *name = place->path ? place->path : member_of_place(place, source->ns, url);
-    if (!codec_animation_is_one(&source->frames.animation))
+    if (!codec_is_animation(&source->frames.animation.info))
         return strdup(name);
     snprintf(text, sizeof text, "%.*s-%06" PRIu64 ".png", (int)member_stem(name), name,
              source->next);
@@ -310,9 +347,7 @@ static enum source_step next_frame(struct set_source *source, struct source_imag
     }
     if (!source->frames.is_open && !open_frames(source, error))
         return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
-    if (frame_source_compose(&source->frames,
-                             clock_after_s(clock_now_ns(), source->decode_timeout_s),
-                             error) != STATUS_OK)
+    if (frame_source_compose(&source->frames, decode_deadline_ns(source), error) != STATUS_OK)
         return SOURCE_FAILED;
     return give_frame(source, image, error);
 }

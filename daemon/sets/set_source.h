@@ -65,6 +65,7 @@ struct set_source {
     struct frame_source frames;  /* of an animation */
     struct codec_limits limits;  /* the same, without a deadline */
     double decode_timeout_s;     /* of each frame */
+    uint64_t deadline_ns;        /* of the job, for the next image */
     struct image_info animation; /* of its header, without metadata, after the first frame */
     uint32_t plays;              /* how often it is shown; 0: for ever */
     uint64_t next;            /* index of the next place or name */
@@ -81,6 +82,13 @@ enum status set_source_open(struct set_source *source, struct error *error) MUST
 /* Fills in *image for SOURCE_IMAGE and SOURCE_COPY. */
 enum source_step set_source_next(struct set_source *source, struct source_image *image,
                                  struct error *error);
+/* Whether all frames of an animation with this header can be composed with this much memory.
+ * Errors: over_budget. */
+bool set_source_may_compose(const struct image_info *info, size_t file_bytes, uint64_t host_bytes,
+                            uint32_t sharers, struct error *error);
+/* Whether a file of a folder or a member of an archive is an image of the job. By default: whether
+ * its name has the suffix of a format that this program reads. */
+bool set_source_wants(const struct job *job, const char *name);
 /* The path of the input with this index, in `text` if it is in a folder; NULL: it is no path, or
  * there is no such input. For lists and folders. */
 const char *set_source_path(const struct set_source *source, uint64_t index,

@@ -144,6 +144,16 @@ static size_t source_bytes(const struct plan *plan)
     return pass_shape_bytes(plan_source_shape(&plan->source));
 }
 
+/* Whether a variant is made of the source: all but those that need neither an image nor values,
+ * such as a copy of the file. */
+static bool needs_source(const struct plan *plan)
+{
+    bool needs = false;
+    for (size_t v = 0; v < plan->variant_count; v++)
+        needs |= !plan->variants[v].no_picture || plan->variants[v].pass_count > 0;
+    return needs;
+}
+
 /* Grows the slots for the source and the encoders. */
 static void measure_codecs(const struct plan *plan, struct scratch *scratch)
 {
@@ -314,7 +324,7 @@ void plan_lay_out(struct plan *plan)
     if (plan->input_bytes > 0)
         plan->frame_at = take(&plan->input_bytes, plan->source.file.frame_bytes);
     else
-        plan->input_bytes = source_bytes(plan);
+        plan->input_bytes = needs_source(plan) ? source_bytes(plan) : 0;
     if (plan->constants_bytes > 0)
         plan->constants_at = take(&plan->input_bytes, plan->constants_bytes);
     for (size_t v = 0; v < plan->variant_count; v++)

@@ -202,7 +202,7 @@ struct plan {
     struct colour *colours[2]; /* tables of the source's profile that passes use, by enum
                                   colour_intent; freed with the passes; NULL: none */
     size_t input_bytes;   /* pinned: the decoded image or the file, the constants, and the headers
-                             of the files that a device encodes */
+                             of the files that a device encodes; 0: no pixel is needed */
     size_t frame_at;      /* offset of the frame in the input buffer */
     size_t report_at;     /* offset of the report in the output buffer */
     size_t written_bytes; /* size of the end of the output buffer, which kernels write over the bus;

@@ -18,12 +18,13 @@ _gpuimgctl_value() # option text
     --ops) _gpuimgctl_ops "$2" ;;
     --format) COMPREPLY=($(compgen -W "@formats@" -- "$2")) ;;
     --on-error) COMPREPLY=($(compgen -W "skip fail" -- "$2")) ;;
+    --frames) COMPREPLY=($(compgen -W "first all refuse" -- "$2")) ;;
     --pack) COMPREPLY=($(compgen -W "tar array" -- "$2")) ;;
     --from) COMPREPLY=($(compgen -W "list stream" -- "$2")) ;;
     --config | -c | --ops-file | --job-file | -j | --out | -o | --shards)
         compopt -o filenames
         COMPREPLY=($(compgen -f -- "$2")) ;;
-    --quality | --set | --id | --priority | -p | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
+    --quality | --page | --set | --id | --priority | -p | --for | --timeout | --limit | -n | --interval | -i | --count | --redis | \
         --group | -g | --consumer | --idle | --list | --pattern | \
         --namespace | --shard)
         COMPREPLY=() ;;
@@ -54,7 +55,7 @@ _gpuimgctl()
     submit)
         options="--out --no-output --ops --ops-file --format --quality --set --recursive --null
             --keys --force --job-file --id --first --priority --wait --timeout --verbose
-            --list --shards --pattern --on-error --pack
+            --list --shards --pattern --on-error --pack --page --frames --recompress
             -o -r -0 -k -f -j -p -w -v" ;;
     result) options="--wait --timeout -w" ;;
     results) options="--follow --from --group --consumer --new --idle --count -f -g -n" ;;

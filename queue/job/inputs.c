@@ -184,9 +184,10 @@ static bool check_template(const struct check *check, const struct job *job, con
     if (job->source == JOB_LIST)
         snprintf(many, sizeof many, "%zu", job->input_count);
     return refuse(check, "%s names one file for %s images; put %%p or %%n into it%s", where, many,
-                  !place->path                   ? ""
-                  : job->source == JOB_ANIMATION ? ", or end it in .webp or .tar"
-                                                 : ", end it in .tar, or set pack to \"array\"");
+                  !place->path ? ""
+                  : job->source == JOB_ANIMATION
+                      ? ", end it in .webp or .tar, or set pack to \"array\""
+                      : ", end it in .tar, or set pack to \"array\"");
 }
 
 /* The daemon checks a format that does not exist. */

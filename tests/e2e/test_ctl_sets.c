@@ -23,6 +23,8 @@ static void put_files(void)
     world_put(w, "train/2.zip", "zip", 3);
     world_put(w, "train/[3].tar", "tar", 3);
     world_put(w, "train/notes.txt", "txt", 3);
+    world_put(w, "anim/a.gif", "gif", 3);
+    world_put(w, "anim/b.gif", "gif", 3);
 }
 
 static const char *text_at(const cJSON *json, const char *place)
@@ -172,7 +174,17 @@ TEST(test_usage)
     BAD("--list 2 --pack tar --keys -o x", "--pack writes a file of the daemon");
     BAD("--list 2 --on-error stop -o x", "--on-error is \"stop\"; it must be skip or fail");
     BAD("--on-error skip -o x", "--on-error has no effect without --list or --shards");
-    BAD("--pack tar -o x", "--pack has no effect without --list or --shards");
+    BAD("--pack tar -o x", "--pack has no effect without --list, --shards or --frames=all");
+    BAD("--frames all -o x.png", "one file for many images; put %p or %n into it, end it in .webp");
+    BAD("--frames all -o x.webp", "all results would be written to x.webp; a pattern such as "
+                                  "edges/%a.webp");
+    BAD("--frames all -o 'https://h/x.webp'", "one file for many images");
+    BAD("--frames all --keys -o x", "--keys does not send animations");
+    BAD("--frames all --page 2 -o x", "the job has a page");
+    BAD("--frames some -o x", "frames is \"some\"; it must be \"first\", \"refuse\" or \"all\"");
+    BAD("--no-output --ops stats --recompress", "--recompress sets a key of the output, but the "
+                                                "job has none");
+    BAD("-o x --set output.=1", "it must be output.KEY=JSON");
     BAD("--list 2 --pattern '*.png' -o x", "--pattern has no effect without --shards");
     BAD("--list 2 --shards a.tar -o x", "--list and --shards exclude each other");
     BAD("--list 1 --id same -o x", "all jobs would have the id same");
@@ -222,6 +234,40 @@ TEST(test_archives)
     /* The option of the configuration has a number. */
     ctl_expect(w, 0, "ctl submit $at --shards=2 one.png -o o --id dog", "1 sent", NULL);
     assert_int_equal(redis_integer(w->client, "LLEN {%s:1}:jobs", w->ns), 1);
+}
+
+/* ---- frames, pages and keys of outputs ------------------------------------------------------ */
+
+TEST(test_frames)
+{
+    check_jobs("cd in; ctl submit $at --frames all anim/a.gif -o 'fr/%n.png'",
+               "{'0.input':'anim/a.gif','0.inputs':null,'0.frames':'all','0.output':'fr/%%n.png',"
+               "'1':null}");
+    check_jobs("ctl submit $at --frames=all in/anim/a.gif in/anim/b.gif -o o",
+               "{'0.output':'o/a.webp','1.input':'anim/b.gif','1.output':'o/b.webp','2':null}");
+    check_jobs("cd in; ctl submit $at --set 'frames=\"all\"' anim/a.gif -o x.webp --id 'f-%a'",
+               "{'0.frames':'all','0.output':'x.webp','0.id':'f-a'}");
+    check_jobs("cd in; ctl submit $at --frames all anim/a.gif -o o --format jpeg --quality 50",
+               "{'0.output':{'path':'o/%%p.jpg','format':'jpeg','quality':50}}");
+    check_jobs("cd in; ctl submit $at --frames all anim/a.gif -o o --pack tar",
+               "{'0.output':{'path':'o/a.tar','pack':'tar'}}");
+    check_jobs("ctl submit $at --frames all https://h/x/9.gif?s=1 -o o",
+               "{'0.input.url':'https://h/x/9.gif?s=1','0.output':'o/9.webp'}");
+    check_jobs("cd in; ctl submit $at --page 2 --frames refuse one.png -o x/",
+               "{'0.page':2,'0.frames':'refuse','0.output':'x/one.png'}");
+}
+
+TEST(test_keys_of_outputs)
+{
+    check_jobs("cd in; ctl submit $at --recompress cat.jpg -o small",
+               "{'0.output':{'path':'small/cat.jxl','recompress':true},'1':null}");
+    check_jobs("cd in; ctl submit $at --set output.recompress=true --set output.effort=6 cat.jpg "
+               "-o x.jxl",
+               "{'0.output':{'path':'x.jxl','recompress':true,'effort':6}}");
+    check_jobs("cd in; ctl submit $at --list 9 cat.jpg --recompress -o 'l/%p.%e'",
+               "{'0.inputs':['cat.jpg'],'0.output':{'path':'l/%%p.jxl','recompress':true}}");
+    check_jobs("cd in; ctl submit $at cat.jpg -o x.jpg --quality 40 --set output.progressive=true",
+               "{'0.output':{'path':'x.jpg','quality':40,'progressive':true}}");
 }
 
 /* ---- results ------------------------------------------------------------------------------- */

@@ -9,6 +9,14 @@
 static void put_images(void)
 {
     put_jpeg("cat.jpg", .width = 640, .height = 427, .orientation = 6);
+    put_jpeg("cmyk.jpg", .width = 61, .height = 47, .colour = PICTURE_CMYK);
+    put_jpeg("large.jpg", .width = 2000, .height = 1500);
+    static const char gif[] = "GIF89a\x88\x13\xa0\x0f\0\0\0" /* 5000 x 4000, two empty frames */
+                              ",\0\0\0\0\0\0\0\0\0\2\0,\0\0\0\0\0\0\0\0\0\2\0;";
+    world_put(w, "large.gif", gif, sizeof gif - 1);
+    struct picture_file apng = make_png(.width = 20, .height = 10, .colour_type = 2);
+    picture_png_insert(&apng, "IDAT", "acTL", "\0\0\0\3\0\0\0\0", 8);
+    world_put_picture(w, "apng.png", apng);
     put_png("glass.png", .width = 100, .height = 10, .colour_type = 6);
 }
 
@@ -29,17 +37,24 @@ static int run(const char *command, char **out, char **err)
     return status;
 }
 
-/* Explains a job (quotes as in world_push) and returns the output. The exit status must be
- * `status`, and the log must contain `said`. */
-static char *explain(const char *job, int status, const char *said)
+/* Writes the job's file; quotes as in world_push. */
+static void put_job(const char *job)
 {
-    char path[128], json[2000], *out, *err;
+    char path[128], json[2000];
     snprintf(path, sizeof path, "%s/job.json", w->folder);
     snprintf(json, sizeof json, "%s", job);
     for (char *at = json; *at; at++)
         if (*at == '\'')
             *at = '"';
     assert_true(text_file_write(path, json, strlen(json)));
+}
+
+/* Explains a job and returns the output. The exit status must be `status`, and the log must contain
+ * `said`. */
+static char *explain(const char *job, int status, const char *said)
+{
+    char *out, *err;
+    put_job(job);
     int got = run("exec \"$GPUIMGD\" $in $out --explain $job", &out, &err);
     if (got != status || !strstr(err, said))
         fail_msg("%s: exit status %d, output \"%s\", error \"%s\"", job, got, out, err);
@@ -220,6 +235,9 @@ TEST(test_what_would_fail)
         {"{'input':'../glass.png','output':'o.png'}", "path_refused"},
         {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}",
          "only files below input_root and URLs"},
+        {"{'input':'apng.png','frames':'all','output':'o.webp'}",
+         "of a PNG with 3 frames only one can be read"},
+        {"{'input':'apng.png','frames':'refuse','output':'o.webp'}", "frames is \"refuse\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char *out = explain(rows[i].job, 1, rows[i].said);
@@ -227,6 +245,80 @@ TEST(test_what_would_fail)
         free(out);
     }
 }
+
+#ifdef GPUIMGD_JXL
+
+/* Nothing is decoded, so no memory is for pixels. */
+TEST(test_recompress)
+{
+    char *out, *err;
+    check_lines(explain("{'input':'cat.jpg','output':{'path':'c','recompress':true}}", 0, ""),
+                "decode   none: the file is recompressed\n",
+                "output   c: jxl, 640 x 427 x 3, "
+                "recompress true\n",
+                "no pass: the file is recompressed, with all of its metadata\n",
+                "pinned   0 bytes: input 0, results 0; no engine is needed\n", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'decode':{'as':'none'},'memory.pinned':0}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    check_lines(explain("{'input':'cmyk.jpg','output':{'path':'c.jxl','recompress':true}}", 1,
+                        "the JPEG is CMYK, which libjxl cannot recompress"),
+                NULL);
+}
+
+/* The memory of the codec alone is more than its part of host_bytes. */
+TEST(test_memory_that_is_lacking)
+{
+    char *out, *err;
+    put_job("{'input':'large.jpg','output':'l.jxl'}");
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --host_bytes=1G --explain $job", &out, &err),
+                     0);
+    free(out);
+    free(err);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --host_bytes=256M --explain $job", &out, &err),
+                     1);
+    assert_non_null(strstr(err, "over_budget: decoding and encoding need "));
+    assert_non_null(
+        strstr(err, "100663296 bytes, three eighths of host_bytes: set host_bytes to "));
+    free(out);
+    free(err);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --pinned_bytes=1M --explain $job", &out, &err),
+                     1);
+    assert_non_null(strstr(err, "bytes of pinned memory; pinned_bytes allows 1048576 in all"));
+    free(out);
+    free(err);
+}
+
+#endif
+
+#ifdef GPUIMGD_GIF
+
+/* The canvas of an animation takes a part of host_bytes for each worker. The message says how much
+ * would be enough. */
+TEST(test_memory_of_an_animation)
+{
+    char *out, *err;
+    const char *command = "exec \"$GPUIMGD\" $in $out --workers=4 --host_bytes=%gM --explain $job";
+    put_job("{'input':'large.gif','frames':'all','output':'o.webp','ops':[{'op':'resize',"
+            "'width':9}]}");
+    assert_int_equal(run(text_of(command, 1024.0), &out, &err), 1);
+    const char *wanted = strstr(err, "140000256 bytes for its file and canvas; the limit is "
+                                     "67108864, a quarter of host_bytes divided by 4 workers: set "
+                                     "host_bytes to ");
+    assert_non_null(wanted);
+    double mib = strtod(strstr(wanted, "host_bytes to ") + 14, NULL);
+    assert_in_range(mib, 2100, 2200);
+    free(out);
+    free(err);
+    assert_int_equal(run(text_of(command, mib), &out, &err), 0);
+    free(out);
+    free(err);
+}
+
+#endif
 
 /* The parameters that the job gives; as JSON, all those of the format. */
 TEST(test_parameters)
@@ -482,7 +574,7 @@ TEST(test_usage)
 TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);
-    assert_int_equal(text_file_count(w->in, ""), 2);
+    assert_int_equal(text_file_count(w->in, ""), 6);
 }
 
 WORLD_MAIN(ONE_WORLD, .servers = WORLD_NO_REDIS, .fill = put_images)

@@ -197,8 +197,18 @@ TEST(test_recompress)
     recompress("wide", make_jpeg(.width = 16384, .height = 2));
     recompress("odd", make_jpeg(.width = 1, .height = 333, .colour = PICTURE_GRAY));
     put_jpeg("cmyk.jpg", .width = 61, .height = 47, .colour = PICTURE_CMYK);
-    fails("{'input':'cmyk.jpg','output':{'path':'x.jxl','recompress':true}}", "encode_failed",
-          "libjxl cannot recompress this JPEG");
+    fails("{'input':'cmyk.jpg','output':{'path':'x.jxl','recompress':true}}", "unsupported_format",
+          "the JPEG is CMYK, which libjxl cannot recompress");
+    fails("{'input':'large.jpg','output':{'path':'x.jxl','recompress':true,'effort':6},"
+          "'timeout_s':0.3}",
+          "timeout", "the job exceeded its timeout_s of 0.3 s");
+    /* The output has the other format, unless it names one. */
+    cJSON *result =
+        check_answer(w, "{'input':'odd.jpg','output':{'path':'odd','recompress':true}}");
+    check_has(result, "{'status':'done','outputs.0.format':'jxl'}");
+    cJSON_Delete(result);
+    fails("{'input':'a.gif','frames':'all','output':{'path':'%n.jxl','recompress':true}}",
+          "bad_job", "output.recompress is true, but frames is \"all\", and a frame is no file");
 }
 
 /* Memory is reserved for the sides that libjxl pads. */

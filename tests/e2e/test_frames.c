@@ -4,6 +4,8 @@
  */
 #include <unistd.h>
 
+#include "tests/fixtures/heif_file.h"
+#include "tests/fixtures/jxl_file.h"
 #include "tests/fixtures/test_world.h"
 
 static void put_apng(void)
@@ -56,7 +58,7 @@ TEST(test_tiff)
         cJSON_Delete(result);
     }
     fails("{'input':'pages.tif','page':2,'output':'x.png'}", "bad_job",
-          "page is 2, but the input is a TIFF with 2 frames; page must be 0 to 1");
+          "page is 2, but the input is a TIFF with 2 pages; page must be 0 to 1");
 }
 
 #endif
@@ -245,6 +247,10 @@ TEST(test_gif_missing)
 {
     fails("{'input':'a.gif','output':'x.png'}", "unsupported_format",
           "the input is a GIF, but this gpuimgd was built without giflib (GIF=no)");
+    /* By default, a folder has only images that are read. */
+    world_put(w, "folder/a.gif", "GIF89a", 6);
+    world_put_picture(w, "folder/b.png", make_png(.width = 9, .height = 7, .colour_type = 2));
+    check_done(check_answer(w, "{'inputs':{'folder':'folder'},'output':'f/%%n.jpg'}"));
 }
 
 #endif
@@ -363,10 +369,42 @@ TEST(test_apng)
     check_has(result, "{'status':'done','input.frames':3}");
     cJSON_Delete(result);
     fails("{'input':'apng.png','page':1,'output':'x.png'}", "bad_job",
-          "page is 1, but of a PNG with 3 frames only the first is read; page must be 0");
+          "page is 1, but of a PNG with 3 frames only one is read; page must be 0");
     fails("{'input':'apng.png','frames':'refuse','output':'x.png'}", "bad_job",
           "a PNG with 3 frames");
 }
+
+#ifdef GPUIMGD_JXL
+
+TEST(test_jxl)
+{
+    world_put_picture(w, "a.jxl", make_jxl(.width = 40, .height = 30, .frames = 12));
+    cJSON *result = check_answer(w, "{'input':'a.jxl','output':'jxl.png'}");
+    check_has(result, "{'status':'done','input.frames':12}");
+    cJSON_Delete(result);
+    fails("{'input':'a.jxl','frames':'refuse','output':'x.png'}", "bad_job",
+          "the input is a JPEG XL with 12 frames, and the job's frames is \"refuse\"");
+    fails("{'input':'a.jxl','page':1,'output':'x.png'}", "bad_job",
+          "page is 1, but of a JPEG XL with 12 frames only one is read; page must be 0");
+    fails("{'input':'a.jxl','frames':'all','output':'x.webp'}", "bad_job",
+          "frames is \"all\", but of a JPEG XL with 12 frames only one can be read");
+}
+
+#endif
+
+#ifdef GPUIMGD_HEIF
+
+TEST(test_heic)
+{
+    struct picture_file image = heif_sample(false);
+    struct heif_file options = {.width = 64, .height = 64, .images = {&image}, .others = 2};
+    world_put_picture(w, "a.heic", heif_build(&options));
+    picture_free(&image);
+    fails("{'input':'a.heic','frames':'refuse','output':'x.png'}", "bad_job",
+          "the input is a HEIC with 3 images, and the job's frames is \"refuse\"");
+}
+
+#endif
 
 TEST(test_one_page)
 {

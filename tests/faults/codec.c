@@ -230,6 +230,8 @@ const struct fault_case codec_faults[] = {
          .with = {"probe-empty"}),
     CASE("a decode", "its process sends a message that is too long", fails, FAILED("decode_failed"),
          .with = {"decode-long"}),
+    CASE("an encode", "its process sends a file without end", fails, FAILED("encode_failed"),
+         .with = {"encode-flood"}),
     CASE("a codec process", "it exits at its start", fails, RETRIED, .with = {"start-exit"}),
     CASE("a decode that hangs", "the job is cancelled", is_cancelled,
          "victim0: cancelled cancelled, attempt 1; within 15 s; 1 done once",

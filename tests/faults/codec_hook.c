@@ -2,7 +2,7 @@
  * codec_hook.c - faults of gpuimgd-codec.
  *
  * The name of the program ends in STAGE-ACTION: start, probe, decode or encode; exit, crash, kill,
- * hang, memory, lie, empty or long. A process is faulty only if it can remove the file
+ * hang, memory, lie, empty, long or flood. A process is faulty only if it can remove the file
  * PROGRAM.armed at its start, so a test chooses which process fails, and the next one works.
  */
 #include <errno.h>
@@ -43,6 +43,13 @@ static void fail(const char *action)
         send(CODEC_SOCKET, message, *action == 'e' ? 0 : sizeof message, 0);
         while (true)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
+    while (strcmp(action, "flood") == 0) {
+        const struct codec_reply part = {.kind = CODEC_PART, .bytes = CODEC_WINDOW_BYTES};
+        struct codec_call call;
+        if (send(CODEC_SOCKET, &part, sizeof part, 0) < 0 ||
+            recv(CODEC_SOCKET, &call, sizeof call, 0) <= 0)
+            _exit(0);
     }
     if (strcmp(action, "memory") == 0) {
         for (volatile char *block; (block = malloc(1 << 20)) != NULL;)

@@ -7,7 +7,8 @@
 #include "codecs/confined/geometry.h"
 #include "conf/format.h"
 
-/* The most images of a sequence: libavif has a table of all, although only the first is decoded. */
+/* The most images of a sequence: libavif has a table of all, for which a probe has no more memory.
+ */
 #define AVIF_IMAGES_MAX 10000
 
 /* Translates a failure of libavif. where: "in its header". */
@@ -20,6 +21,11 @@ static void refuse(const avifDecoder *decoder, avifResult result, const char *wh
     if (frames > 0) {
         confined_fail(reply, STATUS_DECODE_LIMIT, "an image of the AVIF has %zu frames; at most %d",
                       frames, AVIF_FRAMES_MAX);
+        return;
+    }
+    if (strstr(detail, "imageCountLimit")) {
+        confined_fail(reply, STATUS_DECODE_LIMIT, "the AVIF has more than %d images",
+                      AVIF_IMAGES_MAX);
         return;
     }
     if (result == AVIF_RESULT_OUT_OF_MEMORY)

@@ -287,7 +287,7 @@ static void read_info(const struct opened *opened, const struct codec_call *call
     reply->channels = channels_of(opened);
     reply->orientation = confined_orientation(layout->turns, layout->mirror);
     reply->is_gray = layout->chroma == 0;
-    reply->frames = 1;
+    reply->frames = layout->images;
     reply->decode_bytes = decode_bytes(opened, call->file_bytes);
     if (!give_profile(opened->image, &results, reply) ||
         (call->metadata & METADATA_EXIF &&

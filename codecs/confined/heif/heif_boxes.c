@@ -63,40 +63,49 @@ static void add_needed(struct heif_layout *layout, uint64_t at, uint64_t bytes)
         layout->needed[layout->needed_count++] = (struct heif_part){at, bytes};
 }
 
-/* Finds the content of the box "meta" of the file, without its version. */
-static bool find_meta(struct confined_source *source, struct heif_layout *layout, struct span *meta)
+/* Finds the content of the first box of a type in a part of the file. */
+static bool enter_box(struct confined_source *source, const char *type, struct heif_part *part)
 {
-    enum { header = 16, full = 4 };
-    for (uint64_t at = 0; at < source->size;) {
-        size_t count = header;
+    enum { short_header = 8, long_header = 16 };
+    for (uint64_t at = part->at, end = at + part->bytes; at < end;) {
+        size_t count = long_header;
         const uint8_t *bytes = confined_read(source, at, &count);
-        if (!bytes || count < header)
+        if (!bytes || count < short_header)
             return false;
         struct span head = {bytes, bytes + count};
-        uint64_t length = take(&head, 4);
-        bool is_meta = memcmp(head.at, "meta", 4) == 0;
+        uint64_t length = take(&head, 4), header = short_header;
+        bool is_type = memcmp(head.at, type, 4) == 0;
         head.at += 4;
         if (length == 1) {
             length = (uint64_t)take(&head, 4) << 32;
             length |= take(&head, 4);
+            header = long_header;
         } else if (length == 0)
-            length = source->size - at;
-        if (length < 8 || length > source->size - at)
+            length = end - at;
+        if (length < header || length > end - at)
             return false;
-        if (is_meta) {
-            add_needed(layout, at, length);
-            count = (size_t)length;
-            bytes = confined_read(source, at, &count);
-            struct span box = {bytes, bytes ? bytes + count : NULL};
-            char type[5];
-            if (!bytes || !take_box(&box, type, meta) || meta->end - meta->at < full)
-                return false;
-            meta->at += full;
+        *part = (struct heif_part){at + header, length - header};
+        if (is_type)
             return true;
-        }
         at += length;
     }
     return false;
+}
+
+/* Finds the content of the box "meta" of the file, without its version. */
+static bool find_meta(struct confined_source *source, struct heif_layout *layout, struct span *meta)
+{
+    enum { version_bytes = 4 };
+    struct heif_part part = {0, source->size};
+    if (!enter_box(source, "meta", &part))
+        return false;
+    add_needed(layout, part.at, part.bytes);
+    size_t count = (size_t)part.bytes;
+    const uint8_t *bytes = confined_read(source, part.at, &count);
+    if (!bytes || count < version_bytes)
+        return false;
+    *meta = (struct span){bytes + version_bytes, bytes + count};
+    return true;
 }
 
 /* ---- the primary item ----------------------------------------------------------------------- */
@@ -110,22 +119,29 @@ static bool find_primary(struct span meta, uint32_t *id)
     return true;
 }
 
+struct item {
+    uint32_t id;
+    char type[5];
+    bool is_hidden;
+};
+
 /* Takes the next item off the content of "iinf", which begins with the items. false: no more. */
-static bool take_item(struct span *items, uint32_t *id, char type[5])
+static bool take_item(struct span *items, struct item *item)
 {
     enum { protection = 2 };
-    struct span item;
+    struct span box;
     char name[5];
-    while (take_box(items, name, &item)) {
-        unsigned version = take(&item, 4) >> 24;
+    while (take_box(items, name, &box)) {
+        uint32_t version_and_flags = take(&box, 4), version = version_and_flags >> 24;
         if (version < 2)
             continue;
-        *id = take(&item, version == 2 ? 2 : 4);
-        take(&item, protection);
-        if (item.end - item.at < 4)
+        item->id = take(&box, version == 2 ? 2 : 4);
+        item->is_hidden = version_and_flags & 1;
+        take(&box, protection);
+        if (box.end - box.at < 4)
             continue;
-        memcpy(type, item.at, 4);
-        type[4] = '\0';
+        memcpy(item->type, box.at, 4);
+        item->type[4] = '\0';
         return true;
     }
     return false;
@@ -142,11 +158,13 @@ static bool find_items(struct span meta, struct span *items)
 static bool find_type(struct span meta, uint32_t wanted, char type[5])
 {
     struct span items;
-    uint32_t id;
+    struct item item;
     bool found = find_items(meta, &items);
     do
-        found = found && take_item(&items, &id, type);
-    while (found && id != wanted);
+        found = found && take_item(&items, &item);
+    while (found && item.id != wanted);
+    if (found)
+        memcpy(type, item.type, sizeof item.type);
     return found;
 }
 
@@ -168,12 +186,12 @@ static struct described find_described(struct span meta)
 {
     struct described found = {.count = 0};
     struct span items;
-    char type[5];
-    uint32_t id;
+    struct item item;
     bool more = find_items(meta, &items);
-    while (more && found.count < HEIF_PARTS_MAX && (more = take_item(&items, &id, type)))
-        if (strcmp(type, "Exif") == 0 || strcmp(type, "mime") == 0 || strcmp(type, "grid") == 0)
-            found.ids[found.count++] = id;
+    while (more && found.count < HEIF_PARTS_MAX && (more = take_item(&items, &item)))
+        if (strcmp(item.type, "Exif") == 0 || strcmp(item.type, "mime") == 0 ||
+            strcmp(item.type, "grid") == 0)
+            found.ids[found.count++] = item.id;
     return found;
 }
 
@@ -212,6 +230,81 @@ static void find_needed(struct span meta, struct heif_layout *layout)
                 add_needed(layout, at, bytes);
         }
     }
+}
+
+/* ---- several images ------------------------------------------------------------------------- */
+
+/* The items that belong to others. Files have no larger ids than these, or nearly never; items with
+ * such count as images for themselves. */
+#define IDS 65536
+static uint8_t parts[IDS / 8];
+
+static bool is_part(uint32_t id)
+{
+    return id < IDS && parts[id / 8] >> id % 8 & 1;
+}
+
+static void mark_part(uint32_t id)
+{
+    if (id < IDS)
+        parts[id / 8] |= (uint8_t)(1u << id % 8);
+}
+
+/* Marks the cells of grids and other sources of derived images, thumbnails, and auxiliary images
+ * such as alpha. */
+static void mark_parts(struct span meta)
+{
+    struct span iref, box;
+    char type[5];
+    memset(parts, 0, sizeof parts);
+    if (!find_box(meta, "iref", 0, &iref))
+        return;
+    unsigned id_bytes = take(&iref, 4) >> 24 == 0 ? 2 : 4;
+    while (take_box(&iref, type, &box)) {
+        bool is_derived = strcmp(type, "dimg") == 0;
+        uint32_t from = take(&box, id_bytes), count = take(&box, 2);
+        if (strcmp(type, "thmb") == 0 || strcmp(type, "auxl") == 0)
+            mark_part(from);
+        for (; is_derived && count > 0 && box.at < box.end; count--)
+            mark_part(take(&box, id_bytes));
+    }
+}
+
+static bool is_image(const char *type)
+{
+    static const char types[][5] = {"hvc1", "av01", "avc1", "jpeg", "grid", "iovl", "iden"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        is |= strcmp(type, types[i]) == 0;
+    return is;
+}
+
+static uint32_t count_images(struct span meta, uint32_t primary)
+{
+    struct span items;
+    struct item item;
+    uint32_t count = 1;
+    mark_parts(meta);
+    for (bool more = find_items(meta, &items); more && (more = take_item(&items, &item));)
+        count += item.id != primary && is_image(item.type) && !item.is_hidden && !is_part(item.id);
+    return count;
+}
+
+/* The images of a sequence: the samples of the first track. */
+static uint32_t count_samples(struct confined_source *source)
+{
+    static const char path[][5] = {"moov", "trak", "mdia", "minf", "stbl", "stsz"};
+    enum { stsz_bytes = 12 };
+    struct heif_part part = {0, source->size};
+    size_t count = stsz_bytes;
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+        if (!enter_box(source, path[i], &part))
+            return 0;
+    const uint8_t *bytes = confined_read(source, part.at, &count);
+    if (!bytes || count < stsz_bytes || part.bytes < stsz_bytes)
+        return 0;
+    struct span stsz = {bytes + 8, bytes + count}; /* after the version, and a size for all */
+    return take(&stsz, 4);
 }
 
 /* ---- properties ----------------------------------------------------------------------------- */
@@ -353,7 +446,7 @@ struct heif_problem heif_read_layout(struct confined_source *source, struct heif
 {
     struct span meta, iprp, ipco;
     uint32_t id;
-    *layout = (struct heif_layout){.depth = 8};
+    *layout = (struct heif_layout){.depth = 8, .images = 1};
     if (!find_meta(source, layout, &meta))
         return damaged("it has no complete box \"meta\"");
     if (!find_primary(meta, &id) || !find_type(meta, id, layout->type))
@@ -365,6 +458,8 @@ struct heif_problem heif_read_layout(struct confined_source *source, struct heif
         return (struct heif_problem){STATUS_UNSUPPORTED_FORMAT,
                                      "its image is cropped after it is turned"};
     read_all(ipco, layout);
+    uint32_t images = count_images(meta, id), samples = count_samples(source);
+    layout->images = images > samples ? images : samples;
     return (struct heif_problem){STATUS_OK, NULL};
 }
 

@@ -27,6 +27,7 @@ struct heif_layout {
     unsigned turns;          /* quarter turns anticlockwise, to be applied before `mirror` */
     enum confined_mirror mirror;
     struct confined_rect crop; /* the part to show, before it is turned */
+    uint32_t images;           /* images for themselves, or those of a sequence; at least 1 */
 };
 
 /* Why the boxes cannot be used. The text is the end of a sentence. */

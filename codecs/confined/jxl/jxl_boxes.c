@@ -23,23 +23,16 @@ struct box {
     char type[4];
 };
 
-static bool fail_truncated(struct codec_reply *reply, const struct confined_source *source)
-{
-    confined_fail(reply, STATUS_DECODE_FAILED,
-                  "the JPEG XL is truncated: a box ends after the %llu bytes of the file",
-                  (unsigned long long)source->size);
-    return false;
-}
-
-/* Reads the head of the box at `at`, which is before the end of the file. */
-static bool read_box(struct confined_source *source, uint64_t at, struct box *box,
-                     struct codec_reply *reply)
+/* Reads the head of the box at `at`, which is before the end of the file. false: it is cut off, or
+ * the box ends after the file; its type is "" or known. */
+static bool read_box(struct confined_source *source, uint64_t at, struct box *box)
 {
     enum { short_bytes = 8, long_bytes = 16 };
     size_t ready = long_bytes;
     const uint8_t *head = confined_read(source, at, &ready);
+    memset(box, 0, sizeof *box);
     if (!head || ready < short_bytes)
-        return fail_truncated(reply, source);
+        return false;
     uint64_t size = read_number(head, 4), head_bytes = short_bytes;
     memcpy(box->type, head + 4, sizeof box->type);
     if (size == 1 && ready == long_bytes) {
@@ -49,7 +42,7 @@ static bool read_box(struct confined_source *source, uint64_t at, struct box *bo
     if (size == 0)
         size = source->size - at; /* the last box */
     if (size < head_bytes || size > source->size - at)
-        return fail_truncated(reply, source);
+        return false;
     box->at = at + head_bytes;
     box->bytes = size - head_bytes;
     return true;
@@ -64,6 +57,18 @@ static void set_part(struct jxl_part *part, const struct box *box, unsigned skip
 static bool is_type(const void *type, const char *wanted)
 {
     return memcmp(type, wanted, 4) == 0;
+}
+
+/* Whether a box that cannot be read is none, but bytes after the image, which other formats may
+ * have, too: its type is none of JPEG XL's (ISO/IEC 18181-2). */
+static bool is_tail(const struct box *box, const struct jxl_boxes *boxes)
+{
+    static const char types[][5] = {"jxlc", "jxlp", "Exif", "xml ", "brob",
+                                    "jbrd", "jxli", "jumb", "jxll", "ftyp"};
+    bool is_known = false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        is_known |= is_type(box->type, types[i]);
+    return boxes->count > 0 && !is_known;
 }
 
 static void add_box(struct confined_source *source, const struct box *box, struct jxl_boxes *boxes)
@@ -97,8 +102,14 @@ bool jxl_find_boxes(struct confined_source *source, struct jxl_boxes *boxes,
         return true;
     }
     for (uint64_t at = 0; at < source->size; at = box.at + box.bytes) {
-        if (!read_box(source, at, &box, reply))
-            return false;
+        if (!read_box(source, at, &box)) {
+            if (!is_tail(&box, boxes))
+                confined_fail(
+                    reply, STATUS_DECODE_FAILED,
+                    "the JPEG XL is truncated: a box ends after the %llu bytes of the file",
+                    (unsigned long long)source->size);
+            return is_tail(&box, boxes);
+        }
         if (count++ == JXL_BOXES_MAX) {
             confined_fail(reply, STATUS_DECODE_LIMIT, "the JPEG XL has more than %d boxes",
                           JXL_BOXES_MAX);

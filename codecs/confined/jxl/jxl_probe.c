@@ -15,13 +15,19 @@ struct stream {
     const struct jxl_boxes *boxes;
     size_t part;   /* the index of the part to read next */
     uint64_t skip; /* bytes of it that are read */
+    size_t piece;  /* bytes to read next */
     uint8_t *bytes;
     size_t count, taken; /* of bytes; taken: by libjxl */
 };
 
-/* Appends up to `most` bytes. false: the file has no more, or memory is short. */
+/* Forgets the bytes that libjxl has taken, and appends up to `most` others. false: the file has no
+ * more, or memory is short. */
 static bool append(struct stream *stream, size_t most)
 {
+    if (stream->taken > 0)
+        memmove(stream->bytes, stream->bytes + stream->taken, stream->count - stream->taken);
+    stream->count -= stream->taken;
+    stream->taken = 0;
     const struct jxl_boxes *boxes = stream->boxes;
     while (stream->part < boxes->count && stream->skip == boxes->codestream[stream->part].bytes) {
         stream->part++;
@@ -42,19 +48,33 @@ static bool append(struct stream *stream, size_t most)
     return true;
 }
 
-/* Runs the decoder until its next event. Each piece is as long as all before it. */
+/* Takes the input from libjxl. */
+static void pause(JxlDecoder *decoder, struct stream *stream)
+{
+    stream->taken = stream->count - JxlDecoderReleaseInput(decoder);
+}
+
+static bool go_on(JxlDecoder *decoder, const struct stream *stream)
+{
+    return JxlDecoderSetInput(decoder, stream->bytes + stream->taken,
+                              stream->count - stream->taken) == JXL_DEC_SUCCESS;
+}
+
+/* Runs the decoder until its next event. Each piece is twice as long as the one before. */
 static JxlDecoderStatus run_to_event(JxlDecoder *decoder, struct stream *stream)
 {
-    enum { first_piece = 4096 };
+    enum { first_piece = 4096, last_piece = 256 * 1024 };
     for (;;) {
         JxlDecoderStatus status = JxlDecoderProcessInput(decoder);
         if (status != JXL_DEC_NEED_MORE_INPUT)
             return status;
-        stream->taken = stream->count - JxlDecoderReleaseInput(decoder);
-        if (!append(stream, stream->count < first_piece ? first_piece : stream->count))
+        pause(decoder, stream);
+        stream->piece = stream->piece == 0           ? first_piece
+                        : stream->piece < last_piece ? 2 * stream->piece
+                                                     : last_piece;
+        if (!append(stream, stream->piece))
             return status;
-        if (JxlDecoderSetInput(decoder, stream->bytes + stream->taken,
-                               stream->count - stream->taken) != JXL_DEC_SUCCESS)
+        if (!go_on(decoder, stream))
             return JXL_DEC_ERROR;
     }
 }
@@ -67,15 +87,14 @@ static JxlDecoderStatus run_to_event(JxlDecoder *decoder, struct stream *stream)
 static bool is_single_dct(JxlDecoder *decoder, struct stream *stream)
 {
     enum { defaults = 1, type_mask = 6, modular = 8 };
-    size_t at = stream->count - JxlDecoderReleaseInput(decoder);
     JxlFrameHeader header;
-    if (at == stream->count && !append(stream, 1))
+    pause(decoder, stream);
+    if (stream->taken == stream->count && !append(stream, 1))
         return false;
-    uint8_t bits = stream->bytes[at];
+    uint8_t bits = stream->bytes[stream->taken];
     if (!(bits & defaults) && bits & (type_mask | modular))
         return false;
-    return JxlDecoderSetInput(decoder, stream->bytes + at, stream->count - at) == JXL_DEC_SUCCESS &&
-           run_to_event(decoder, stream) == JXL_DEC_FRAME &&
+    return go_on(decoder, stream) && run_to_event(decoder, stream) == JXL_DEC_FRAME &&
            JxlDecoderGetFrameHeader(decoder, &header) == JXL_DEC_SUCCESS && header.is_last;
 }
 
@@ -90,11 +109,29 @@ static uint64_t decode_bytes(const JxlBasicInfo *info, bool is_single)
     enum { fixed = 8 << 20, dct = 8, dct_gray = 16, channel = 10, kept = 6 };
     uint64_t pixels = (uint64_t)info->xsize * info->ysize;
     uint64_t channels = 3ull + info->num_extra_channels, each = jxl_channels(info);
-    if (is_single && channels == 3 && !info->have_animation)
+    if (is_single && channels == 3)
         each += each == 1 ? dct_gray : dct;
     else
         each += channels * (channel + (info->have_animation ? kept : 0));
     return fixed + pixels * each;
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+/* Counts the frames of an animation, up to one more than FRAMES_MAX. libjxl skips their pixels.
+ * Frames that are shown for no time are layers of the next one. */
+static uint32_t count_frames(JxlDecoder *decoder, struct stream *stream)
+{
+    uint32_t frames = 0;
+    uint64_t left = stream->source->left;
+    JxlFrameHeader header = {.is_last = JXL_FALSE};
+    stream->source->left = UINT64_MAX; /* it reads all of the file */
+    while (!header.is_last && frames <= FRAMES_MAX &&
+           run_to_event(decoder, stream) == JXL_DEC_FRAME &&
+           JxlDecoderGetFrameHeader(decoder, &header) == JXL_DEC_SUCCESS)
+        frames += header.duration > 0 || header.is_last;
+    stream->source->left = left;
+    return frames > 0 ? frames : 1; /* a truncated file */
 }
 
 /* ---- metadata ------------------------------------------------------------------------------- */
@@ -199,10 +236,11 @@ static void read_info(JxlDecoder *decoder, struct stream *stream, struct confine
     reply->channels = jxl_channels(&info);
     reply->is_gray = info.num_color_channels == 1;
     reply->orientation = (uint32_t)info.orientation;
-    reply->frames = 1;
     jxl_prefer_srgb(decoder);
     give_profile(decoder, results, reply);
-    reply->decode_bytes = decode_bytes(&info, is_single_dct(decoder, stream));
+    bool is_single = !info.have_animation && is_single_dct(decoder, stream);
+    reply->decode_bytes = decode_bytes(&info, is_single);
+    reply->frames = info.have_animation ? count_frames(decoder, stream) : 1;
 }
 
 static void read_stream(struct stream *stream, struct confined_results *results,

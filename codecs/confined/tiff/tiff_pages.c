@@ -5,8 +5,8 @@
 
 #include "codecs/confined/tiff/tiff_impl.h"
 
-/* The most directories of a chain, which ends there. */
-#define PAGES_MAX 10000
+/* The most directories of a chain that are followed: one more than are allowed. */
+#define PAGES_MAX (FRAMES_MAX + 1)
 /* The entries of a directory that are searched for its kind. They are sorted, and the tags of the
  * kind are the lowest ones. */
 #define KIND_ENTRIES_MAX 16
@@ -159,8 +159,13 @@ static bool is_full_size(const struct tiff_numbers *numbers, const struct tiff_d
     return true;
 }
 
-static bool is_known(uint64_t at, uint32_t count)
+/* *last: the end of those so far. Usual chains only go forwards. */
+static bool is_known(uint64_t at, uint32_t count, uint64_t *last)
 {
+    if (count == 0 || at > *last) {
+        *last = at;
+        return false;
+    }
     for (uint32_t i = 0; i < count; i++)
         if (pages[i].at == at)
             return true;
@@ -171,11 +176,14 @@ static bool is_known(uint64_t at, uint32_t count)
 static uint32_t follow_chain(const struct tiff_numbers *numbers)
 {
     uint32_t count = 0;
+    uint64_t last = 0, left = numbers->source->left;
     struct tiff_directory_view view;
-    for (uint64_t at = numbers->first; count < PAGES_MAX && !is_known(at, count) &&
+    numbers->source->left = UINT64_MAX; /* their number bounds what is read */
+    for (uint64_t at = numbers->first; count < PAGES_MAX && !is_known(at, count, &last) &&
                                        tiff_view_directory(numbers, at, KIND_ENTRIES_MAX, &view);
          at = view.next)
         pages[count++] = (struct page){at, is_full_size(numbers, &view)};
+    numbers->source->left = left;
     return count;
 }
 
@@ -194,7 +202,7 @@ uint64_t tiff_find_page(const struct tiff_numbers *numbers, uint32_t page,
                       "and others); develop it first");
         return 0;
     }
-    reply->frames = full > 0 ? full : count;
+    reply->frames = full > 0 && count < PAGES_MAX ? full : count;
     for (uint32_t i = 0, number = 0; i < count; i++)
         if ((full == 0 || pages[i].is_full) && number++ == page)
             found = pages[i].at;

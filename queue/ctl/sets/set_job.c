@@ -22,7 +22,7 @@ static struct set_name name_of(const struct set_options *set, const struct job_i
 {
     struct set_name name = {
         .number = image->number, .ending = image->ending, .is_url = image->file.is_url};
-    if (set->kind != SET_ARCHIVE)
+    if (set->kind == SET_LIST)
         return name;
     const char *slash = strrchr(image->file.name, '/');
     text_copy(archive, PATH_MAX, slash ? slash + 1 : image->file.name);

@@ -34,26 +34,39 @@ static void read_patterns(struct set_options *set, struct ctl *ctl)
     }
 }
 
-void set_options_read(struct set_options *set, struct ctl *ctl)
+/* The options that have no effect, or exclude each other. */
+static void check_kind(const struct set_options *set, struct ctl *ctl)
 {
-    bool list = ctl_value(ctl, "list"), archives = ctl_value(ctl, "shards");
-    bool keys = ctl_value(ctl, "keys");
-    *set = (struct set_options){.kind = list ? SET_LIST : archives ? SET_ARCHIVE : SET_NONE};
+    bool archives = set->kind == SET_ARCHIVE, keys = ctl_value(ctl, "keys");
+    if (set->kind == SET_LIST && ctl_value(ctl, "shards"))
+        ctl_usage(ctl, "--list and --shards exclude each other: a job has a list or an archive");
+    if (!archives && set->pattern_count > 0)
+        ctl_usage(ctl, "--pattern has no effect without --shards: it chooses members of archives");
+    if (!archives && set->kind != SET_LIST && set->on_error)
+        ctl_usage(ctl, "--on-error has no effect without --list or --shards");
+    if (!set->kind && set->pack)
+        ctl_usage(ctl, "--pack has no effect without --list, --shards or --frames=all");
+    if (archives && keys)
+        ctl_usage(ctl, "--keys does not send archives; copy them below input_root, or give URLs");
+    if (set->kind == SET_FRAMES && keys)
+        ctl_usage(ctl, "--keys does not send animations of which all frames are read; copy them "
+                       "below input_root, or give URLs");
+    if (set->pack && keys)
+        ctl_usage(ctl, "--pack writes a file of the daemon, so it excludes --keys");
+}
+
+void set_options_read(struct set_options *set, struct ctl *ctl, const char *frames)
+{
+    bool all = frames && strcmp(frames, "all") == 0;
+    *set = (struct set_options){.kind = ctl_value(ctl, "list")     ? SET_LIST
+                                        : ctl_value(ctl, "shards") ? SET_ARCHIVE
+                                        : all                      ? SET_FRAMES
+                                                                   : SET_NONE};
     set->images_max = (size_t)ctl_whole(ctl, "list", 1, JOB_INPUTS_MAX, 1);
     set->pack = one_of(ctl, "pack", "tar", "array");
     set->on_error = one_of(ctl, "on-error", "skip", "fail");
     read_patterns(set, ctl);
-    if (list && archives)
-        ctl_usage(ctl, "--list and --shards exclude each other: a job has a list or an archive");
-    if (!archives && set->pattern_count > 0)
-        ctl_usage(ctl, "--pattern has no effect without --shards: it chooses members of archives");
-    if (!set->kind && (set->pack || set->on_error))
-        ctl_usage(ctl, "--%s has no effect without --list or --shards",
-                  set->pack ? "pack" : "on-error");
-    if (archives && keys)
-        ctl_usage(ctl, "--keys does not send archives; copy them below input_root, or give URLs");
-    if (set->pack && keys)
-        ctl_usage(ctl, "--pack writes a file of the daemon, so it excludes --keys");
+    check_kind(set, ctl);
 }
 
 /* ---- outputs -------------------------------------------------------------------------------- */
@@ -64,12 +77,23 @@ static bool ends_in_tar(const char *path)
     return length >= 4 && strcasecmp(path + length - 4, ".tar") == 0;
 }
 
+/* Whether the daemon writes one animated WebP of all frames. format: its name; NULL: by the suffix.
+ */
+static bool is_movie(const struct set_options *set, const char *format, const char *path)
+{
+    const struct format *of = format ? format_by_name(format) : format_of_path(path);
+    return set->kind == SET_FRAMES && of == &formats[FORMAT_webp] &&
+           !set_pattern_names_images(path);
+}
+
 bool set_options_is_whole(const struct set_options *set, const cJSON *output, const char *place)
 {
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(output, "pack");
     bool is_path = output ? cJSON_IsString(output) || cJSON_HasObjectItem(output, "path")
                           : !source_is_url(place);
-    return set->kind && is_path && (own || (!output && set->pack) || ends_in_tar(place));
+    const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(output, "format"));
+    return set->kind && is_path &&
+           (own || (!output && set->pack) || ends_in_tar(place) || is_movie(set, format, place));
 }
 
 /* The name in a folder, with its suffix. */
@@ -79,7 +103,9 @@ static const char *name_in_folder(const struct set_options *set, struct ctl *ctl
     bool array = set->pack && strcmp(set->pack, "array") == 0;
     if (!set->pack && set->kind == SET_LIST)
         return "%p.%e";
-    snprintf(name, 32, "%s.%.8s", set->kind == SET_ARCHIVE ? "%a" : "%i", array ? format : "tar");
+    if (!set->pack && set->kind == SET_FRAMES)
+        return !format || strcmp(format, "webp") == 0 ? "%a.webp" : "%p.%e";
+    snprintf(name, 32, "%s.%.8s", set->kind == SET_LIST ? "%i" : "%a", array ? format : "tar");
     return name;
 }
 
@@ -105,7 +131,8 @@ void set_options_read_out(const struct set_options *set, struct ctl *ctl, const 
     snprintf(pattern, PATH_MAX, "%s%s%s", strcmp(out, ".") == 0 ? "" : out,
              folder && out[length - 1] != '/' && strcmp(out, ".") != 0 ? "/" : "",
              folder ? name_in_folder(set, ctl, name) : "");
-    bool tar = ends_in_tar(pattern), whole = set->pack || (tar && !is_url);
+    bool tar = ends_in_tar(pattern) || is_movie(set, ctl_value(ctl, "format"), pattern);
+    bool whole = set->pack || (tar && !is_url);
     if (whole && (is_url || keys))
         ctl_usage(ctl, "--out is \"%s\"; a tar is written to a path below output_root, not %s", out,
                   is_url ? "to a URL" : "with --keys");
@@ -114,12 +141,14 @@ void set_options_read_out(const struct set_options *set, struct ctl *ctl, const 
                   "--out is \"%s\"; a tar or an array holds all images of a job, so its name "
                   "cannot have %%p or %%n; use %s",
                   out,
-                  set->kind == SET_ARCHIVE ? "%a, the archive's name" : "%i, the job's number");
+                  set->kind == SET_ARCHIVE  ? "%a, the archive's name"
+                  : set->kind == SET_FRAMES ? "%a, the animation's name"
+                                            : "%i, the job's number");
     if (!whole && !set_pattern_names_images(pattern))
         ctl_usage(ctl,
                   "--out is \"%s\", one file for many images; put %%p or %%n into it, end it "
-                  "in .tar, or give --pack",
-                  out);
+                  "in %s.tar, or give --pack",
+                  out, set->kind == SET_FRAMES ? ".webp or " : "");
 }
 
 /* ---- the job -------------------------------------------------------------------------------- */

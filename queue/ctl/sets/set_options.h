@@ -1,7 +1,7 @@
 /* set_options.h - the options of gpuimgctl submit for jobs with many images.
  *
  * A set is the images of one job: with --list a list of files, keys or URLs, with --shards the
- * members of an archive. One thread. */
+ * members of an archive, with --frames=all the frames of an animation. One thread. */
 #pragma once
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include "conf/limits.h"
 #include "queue/ctl/ctl.h"
 
-enum set_kind { SET_NONE, SET_LIST, SET_ARCHIVE };
+enum set_kind { SET_NONE, SET_LIST, SET_ARCHIVE, SET_FRAMES };
 
 struct set_options {
     enum set_kind kind;   /* SET_NONE: each job has one image */
@@ -20,8 +20,9 @@ struct set_options {
     size_t pattern_count; /* 0: the images of an archive are chosen by their suffix */
 };
 
-/* Reads the options, or ends the program with an error. */
-void set_options_read(struct set_options *set, struct ctl *ctl);
+/* Reads the options, or ends the program with an error. frames: of the command line, --set or the
+ * job file; NULL: not given. */
+void set_options_read(struct set_options *set, struct ctl *ctl, const char *frames);
 /* Writes the pattern of each output that --out gives: `out` itself, or a name in the folder that it
  * is. keys: the outputs are on this machine. Ends the program if the name cannot serve many images.
  */

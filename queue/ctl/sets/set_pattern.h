@@ -13,7 +13,8 @@
 
 struct set_name {
     uint64_t number;     /* of the job, from 1: %i */
-    const char *archive; /* its name without folders and suffix, for %a; NULL: a list */
+    const char *archive; /* its name without folders and suffix, or that of an animation, for %a;
+                            NULL: a list */
     const char *ending;  /* the suffix of the results, for %e; NULL: images have several */
     bool is_url;         /* the archive's name comes from a URL: it is escaped already */
 };

@@ -106,7 +106,7 @@ static void read_ops(struct job_template *template, struct ctl *ctl)
  * except for the keys in `trees`, whose values this program reads. */
 static cJSON *read_value(const char *key, const char *text)
 {
-    static const char *const trees[] = {"output", "outputs", "ops", "id", "priority"};
+    static const char *const trees[] = {"output", "outputs", "ops", "id", "priority", "frames"};
     struct error ignored = {0};
     if (json_check(text, strlen(text), &ignored) != STATUS_OK)
         return cJSON_CreateString(text);
@@ -116,21 +116,32 @@ static cJSON *read_value(const char *key, const char *text)
     return cJSON_CreateRaw(text);
 }
 
+/* A key that begins so is one of the output. */
+#define OF_OUTPUT "output."
+
+static bool is_of_output(const char *set)
+{
+    return strncmp(set, OF_OUTPUT, strlen(OF_OUTPUT)) == 0;
+}
+
+static void read_set(struct job_template *template, struct ctl *ctl, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        ctl_usage(ctl, "--set is \"%s\"; it must be KEY=JSON", text);
+    char *key = strndup(text, (size_t)(equals - text));
+    if (key && (strcmp(key, "input") == 0 || strcmp(key, "inputs") == 0))
+        ctl_usage(ctl, "--set is \"%s\"; give the input as FILE instead", text);
+    if (!key || !json_set(template->job, key, read_value(key, equals + 1)))
+        ctl_out_of_memory(ctl, "--set"); /* uncovered: memory */
+    free(key);
+}
+
 static void read_sets(struct job_template *template, struct ctl *ctl)
 {
-    for (int i = 0; i < ctl->value_count; i++) {
-        const char *text = ctl->values[i].value, *equals = strchr(text, '=');
-        if (strcmp(ctl->values[i].name, "set") != 0)
-            continue;
-        if (!equals || equals == text)
-            ctl_usage(ctl, "--set is \"%s\"; it must be KEY=JSON", text);
-        char *key = strndup(text, (size_t)(equals - text));
-        if (key && (strcmp(key, "input") == 0 || strcmp(key, "inputs") == 0))
-            ctl_usage(ctl, "--set is \"%s\"; give the input as FILE instead", text);
-        if (!key || !json_set(template->job, key, read_value(key, equals + 1)))
-            ctl_out_of_memory(ctl, "--set"); /* uncovered: memory */
-        free(key);
-    }
+    for (int i = 0; i < ctl->value_count; i++)
+        if (strcmp(ctl->values[i].name, "set") == 0 && !is_of_output(ctl->values[i].value))
+            read_set(template, ctl, ctl->values[i].value);
     if (template->replies && (get(template->job, "meta") || get(template->job, "reply_to")))
         ctl_usage(ctl, "--wait and --keys set meta and reply_to; remove them from the job");
 }
@@ -162,6 +173,15 @@ static void read_priority(struct job_template *template, struct ctl *ctl)
     const cJSON *item = get(template->job, "priority");
     double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
     template->priority = value >= 0 && value < JOB_PRIORITIES ? (int)value : -1;
+}
+
+static void read_page(struct job_template *template, struct ctl *ctl)
+{
+    long long page = ctl_whole(ctl, "page", 0, JOB_PAGE_MAX, -1);
+    const char *frames = ctl_value(ctl, "frames");
+    if ((page >= 0 && !json_set(template->job, "page", cJSON_CreateNumber((double)page))) ||
+        (frames && !json_set(template->job, "frames", cJSON_CreateString(frames))))
+        ctl_out_of_memory(ctl, "--page"); /* uncovered: memory */
 }
 
 void job_template_list(const struct job_template *template, const struct ctl_shard *shard,
@@ -297,13 +317,67 @@ static void read_out(struct job_template *template, struct ctl *ctl)
         ctl_out_of_memory(ctl, "--out");
 }
 
+/* Sets a key of the only output of the job. */
+static void set_in_output(struct job_template *template, struct ctl *ctl, const char *option,
+                          const char *key, cJSON *value)
+{
+    cJSON *output = get(template->job, "output");
+    if (!output)
+        ctl_usage(ctl, "%s sets a key of the output, but the job has %s", option,
+                  get(template->job, "outputs") ? "a list of outputs" : "none");
+    if (cJSON_IsString(output)) {
+        cJSON *object = cJSON_CreateObject();
+        bool ok = object && cJSON_AddStringToObject(object, "path", output->valuestring);
+        if (!ok || !json_set(template->job, "output", object))
+            ctl_out_of_memory(ctl, "an output"); /* uncovered: memory */
+        output = object;
+    }
+    if (!json_set(output, key, value))
+        ctl_out_of_memory(ctl, "an output"); /* uncovered: memory */
+}
+
+static void read_output_sets(struct job_template *template, struct ctl *ctl)
+{
+    if (ctl_value(ctl, "recompress"))
+        set_in_output(template, ctl, "--recompress", "recompress", cJSON_CreateTrue());
+    for (int i = 0; i < ctl->value_count; i++) {
+        const char *text = ctl->values[i].value, *equals = text ? strchr(text, '=') : NULL;
+        if (strcmp(ctl->values[i].name, "set") != 0 || !is_of_output(text))
+            continue;
+        const char *name = text + strlen(OF_OUTPUT);
+        if (!equals || equals <= name)
+            ctl_usage(ctl, "--set is \"%s\"; it must be " OF_OUTPUT "KEY=JSON", text);
+        char *key = strndup(name, (size_t)(equals - name));
+        if (!key)
+            ctl_out_of_memory(ctl, "--set"); /* uncovered: memory */
+        cJSON *value = cJSON_Parse(equals + 1);
+        set_in_output(template, ctl, "--set " OF_OUTPUT "KEY", key,
+                      value ? value : cJSON_CreateString(equals + 1));
+        free(key);
+    }
+}
+
+static bool is_recompressed(const cJSON *output)
+{
+    return cJSON_IsTrue(get(output, "recompress"));
+}
+
+const char *job_template_ending(const struct job_template *template, const char *suffix)
+{
+    const struct format *from = template->recompresses ? format_by_suffix(suffix) : NULL;
+    const struct format *to = from ? format_recompressed(from) : NULL;
+    return to ? to->suffixes[0] : format_output_suffix(suffix);
+}
+
 static void count_outputs(struct job_template *template)
 {
     const cJSON *list = get(template->job, "outputs");
     int count = list ? cJSON_GetArraySize(list) : 1;
     template->output_count = count < JOB_OUTPUTS_MAX ? (size_t)count : JOB_OUTPUTS_MAX;
     for (size_t i = 0; i < template->output_count; i++) {
-        const char *place = destination_of(get(holder_of(template->job, i), "output"));
+        const cJSON *output = get(holder_of(template->job, i), "output");
+        const char *place = destination_of(output);
+        template->recompresses |= is_recompressed(output);
         if (*place && !(template->set.kind ? set_pattern_names_jobs : pattern_varies)(place))
             template->single = place;
     }
@@ -331,13 +405,15 @@ void job_template_read(struct job_template *template, struct ctl *ctl)
     *template = (struct job_template){.keys = ctl_value(ctl, "keys") != NULL};
     template->replies = template->keys || ctl_value(ctl, "wait");
     snprintf(template->run, sizeof template->run, "ctl-%016" PRIx64, dice);
-    set_options_read(&template->set, ctl);
     read_template(template, ctl);
     read_sets(template, ctl);
+    read_page(template, ctl);
+    set_options_read(&template->set, ctl, cJSON_GetStringValue(get(template->job, "frames")));
     read_id(template, ctl);
     read_priority(template, ctl);
     read_roots(template, ctl);
     read_out(template, ctl);
+    read_output_sets(template, ctl);
     read_ops(template, ctl);
     count_outputs(template);
     template->overlays.run = template->run;
@@ -358,6 +434,16 @@ const cJSON *job_template_output(const struct job_template *template, size_t ind
 
 /* ---- the job of an image ------------------------------------------------------------------- */
 
+/* The format of an output, for the suffix of its name; NULL: that of the image. */
+static const char *named_format(const struct job_template *template, const struct job_image *image,
+                                const cJSON *output)
+{
+    const char *given = format_of(output);
+    if (given || !is_recompressed(output))
+        return given;
+    return job_template_ending(template, source_suffix(image->file.name));
+}
+
 bool job_template_name_outputs(const struct job_template *template, struct job_image *image,
                                struct error *error)
 {
@@ -368,7 +454,7 @@ bool job_template_name_outputs(const struct job_template *template, struct job_i
         bool is_path = *path_of(output);
         if (template->set.kind
                 ? !set_job_name_output(&template->set, image, output, place, out, error)
-                : !pattern_expand(place, image, format_of(output), out, error))
+                : !pattern_expand(place, image, named_format(template, image, output), out, error))
             return false;
         char **name = is_path ? &image->outs[i] : &image->urls[i];
         if (*out && !(*name = strdup(out)))
@@ -502,7 +588,7 @@ static bool add_input(const struct job_template *template, cJSON *job, const cha
                       const struct job_image *image)
 {
     char key[SUBMIT_KEY_BYTES];
-    if (template->set.kind)
+    if (template->set.kind && template->set.kind != SET_FRAMES)
         return set_job_add_inputs(&template->set, job, image, path) &&
                set_options_add_job(&template->set, job);
     if (!template->keys && !image->file.is_url)

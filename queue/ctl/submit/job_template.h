@@ -29,6 +29,7 @@ struct job_template {
     struct overlay_files overlays;
     struct set_options set; /* of jobs with many images */
     bool replies; /* results go to the reply list of this run in each shard */
+    bool recompresses; /* outputs are recompressed */
 };
 
 /* The image of a job, or its set of images, and the names that the job needs. */
@@ -48,6 +49,8 @@ void job_image_clear(struct job_image *image); /* idempotent */
 /* Reads the template from the command line, or ends the program with an error. */
 void job_template_read(struct job_template *template, struct ctl *ctl);
 void job_template_clear(struct job_template *template);
+/* The suffix of a result that has no other, for an image with this suffix. */
+const char *job_template_ending(const struct job_template *template, const char *suffix);
 /* Writes the key of the list to which the jobs of a shard are pushed. */
 void job_template_list(const struct job_template *template, const struct ctl_shard *shard,
                        char key[SUBMIT_KEY_BYTES]);

@@ -74,7 +74,7 @@ static struct image_list *find_list(struct submit *submit, const char *suffix, s
     char ending[LIST_ENDING_BYTES];
     if (!uses_ending(&submit->template))
         suffix = "";
-    if (!text_copy(ending, sizeof ending, format_output_suffix(suffix))) {
+    if (!text_copy(ending, sizeof ending, job_template_ending(&submit->template, suffix))) {
         error_set(error, STATUS_PATH_REFUSED, "its suffix is longer than %d bytes",
                   LIST_ENDING_BYTES - 1);
         return NULL;

@@ -33,6 +33,7 @@ void submit_require_pattern(struct submit *submit, uint64_t number)
     const char *id = template->id && !strchr(template->id, '%') ? template->id : NULL;
     const char *example = template->set.kind == SET_NONE      ? "edges/%n.png"
                           : template->set.kind == SET_ARCHIVE ? "edges/%a.tar"
+                          : template->set.kind == SET_FRAMES  ? "edges/%a.webp"
                                                               : "edges/%p.png";
     if (number != 2 || (!template->single && !id))
         return;

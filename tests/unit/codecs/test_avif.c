@@ -109,6 +109,11 @@ TEST(test_grids_and_sequences)
         avif_expect_as_libavif(&file);
     assert_int_equal(rig_probe(&rig, &file), STATUS_OK); /* the pipeline refuses the page */
     assert_int_equal(rig.info.frames, 2);
+    /* after the version, the number of entries and that of the first chunk: images of a chunk */
+    uint8_t *stsc = memmem(file.bytes, file.length, "stsc", 4);
+    assert_non_null(stsc);
+    memcpy(stsc + 16, "\0\0\x27\x11", 4);
+    rig_reads(&file, STATUS_DECODE_LIMIT, "the AVIF has more than 10000 images");
     picture_free(&file);
 }
 

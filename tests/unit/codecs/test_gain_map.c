@@ -131,6 +131,12 @@ TEST(test_further_images)
             assert_int_equal(has(&file), count > 1 && count <= 16); /* the first is the photo */
             picture_free(&file);
         }
+    /* Only the first index counts, because many would take long. */
+    uint8_t index[INDEX_BYTES_MAX];
+    struct picture_file twice = make_pair(false, 2, map);
+    put_segment(&twice, APP2, index, make_index(index, false, 1, 0, 0));
+    assert_false(has(&twice));
+    picture_free(&twice);
     struct picture_file stereo = make_pair(false, 2, "\xFF\xD8\xFF\xE1.. the other eye ..");
     assert_false(has(&stereo));
     picture_free(&stereo);

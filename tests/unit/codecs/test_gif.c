@@ -4,6 +4,9 @@
 
 #ifdef GPUIMGD_GIF
 
+#include <signal.h>
+
+#include "codecs/animation.h"
 #include "tests/fixtures/gif_file.h"
 
 enum { SIDE_MAX = 64, DISPOSALS = 8 };
@@ -267,6 +270,44 @@ TEST(test_empty_frame)
     picture_insert(&file, 0, bytes, sizeof bytes - 1);
     rig_reads(&file, STATUS_OK, NULL);
     rig_expect_pixels(&rig, (const uint8_t[8]){0}, 4);
+    picture_free(&file);
+}
+
+/* The newest child of this thread. */
+static pid_t newest_child(void)
+{
+    FILE *children = fopen("/proc/thread-self/children", "r");
+    int pid = 0;
+    assert_non_null(children);
+    while (fscanf(children, "%d", &pid) == 1)
+        ;
+    fclose(children);
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* Even if the process of an animation does not react, its end is not awaited: it is stopped here.
+ */
+TEST(test_close_does_not_wait)
+{
+    static const struct gif_frame frames[] = {{.width = 9, .height = 7},
+                                              {.width = 9, .height = 7, .seed = 1}};
+    struct gif_file gif = {.width = 9, .height = 7, .frames = frames, .count = 2};
+    struct picture_file file = gif_write(&gif);
+    double ms = 1e9;
+    for (int i = 0; i < 20 && ms >= 50; i++) {
+        struct codec_animation animation;
+        struct error error = {0};
+        assert_int_equal(
+            codec_animation_open(&animation, file.bytes, file.length, &rig.limits, &error),
+            STATUS_OK);
+        kill(newest_child(), SIGSTOP);
+        uint64_t begin_ns = clock_now_ns();
+        codec_animation_close(&animation);
+        ms = clock_ms(begin_ns, clock_now_ns());
+    }
+    assert_true(ms < 50);
+    rig_reads(&file, STATUS_OK, NULL);
     picture_free(&file);
 }
 

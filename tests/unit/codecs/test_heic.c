@@ -412,6 +412,13 @@ TEST(test_crop)
     rig_reads_once(make_heif(.width = 128, .height = 64, .images = {&image}, .properties = wrong,
                              .properties_bytes = 49),
                    STATUS_UNSUPPORTED_FORMAT, "its image is cropped after it is turned");
+    /* Sides and positions whose products have more than 64 bits. */
+    static const uint32_t huge[8] = {1u << 31, 1, 1u << 31, 1, 0, INT32_MAX, 0, INT32_MAX};
+    for (size_t k = 0; k < 8; k++)
+        put32(boxes + 8 + 4 * k, huge[k]);
+    rig_reads_once(make_heif(.width = UINT32_MAX, .height = UINT32_MAX, .images = {&image},
+                             .properties = boxes, .properties_bytes = 40),
+                   STATUS_IMAGE_TOO_LARGE, "a side has at most 65500");
     picture_free(&image);
 }
 
@@ -436,6 +443,37 @@ TEST(test_brands)
             assert_null(codec_sniff(file.bytes, length));
         picture_free(&file);
     }
+    picture_free(&image);
+}
+
+/* Only images for themselves count: no cells, alpha, thumbnails or hidden images. */
+TEST(test_several_images)
+{
+    struct picture_file image = heif_sample(false);
+    struct heif_file rows[] = {
+        {.others = 2},
+        {.others = 3, .hides_others = true},
+        {.others = 3, .thumbnails = 2},
+        {.columns = 2, .rows = 2, .cell_width = 64, .cell_height = 64},
+        {.columns = 2, .rows = 2, .cell_width = 64, .cell_height = 64, .others = 1},
+        {.alpha = &image},
+        {.samples = 12},
+        {.others = 2, .samples = 2},
+        {.samples = FRAMES_MAX},
+    };
+    static const uint32_t frames[] = {3, 1, 2, 1, 2, 1, 12, 3, FRAMES_MAX};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        rows[i].width = rows[i].height = rows[i].columns ? 128 : 64;
+        rows[i].images[0] = &image;
+        struct picture_file file = heif_build(&rows[i]);
+        rig_reads(&file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.frames, frames[i]);
+        picture_free(&file);
+    }
+    rows[0] = (struct heif_file){.width = 64, .height = 64, .images = {&image}};
+    rows[0].samples = FRAMES_MAX + 1;
+    rig_reads_once(heif_build(&rows[0]), STATUS_DECODE_LIMIT,
+                   "the HEIC has more than 65536 images");
     picture_free(&image);
 }
 

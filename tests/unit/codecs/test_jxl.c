@@ -151,6 +151,7 @@ TEST(test_layers)
     wanted.pixels = jxl_expected(&options, &wanted.channels);
     wanted.stride = wanted.width * wanted.channels;
     rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.frames, 1);
     assert_true(mean_error(&wanted) < 6);
     free(wanted.pixels);
     picture_free(&file);
@@ -158,8 +159,26 @@ TEST(test_layers)
 
 TEST(test_animation)
 {
+    struct picture_file xmp = camera_xmp(1, true);
+    rig.limits.metadata = METADATA_XMP;
     expect_made(.width = 40, .height = 30, .frames = 3);
-    expect_made(.width = 300, .height = 200, .channels = 4, .frames = 2);
+    assert_int_equal(rig.info.frames, 3);
+    expect_made(.width = 300, .height = 200, .channels = 4, .frames = 12, .xmp = &xmp);
+    assert_int_equal(rig.info.frames, 12);
+    assert_true(rig.info.xmp_bytes > 0);
+    picture_free(&xmp);
+}
+
+/* A frame that is shown for no time is a layer of the next one. */
+TEST(test_layers_of_frames)
+{
+    struct picture_file file = make_jxl(.width = 40, .height = 30, .frames = 8, .layers = 3);
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.frames, 3); /* the third one has two layers */
+    rig.limits.page = 3;
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK); /* the caller says which pages there are */
+    assert_int_equal(rig.info.frames, 3);
+    picture_free(&file);
 }
 
 TEST(test_orientation)
@@ -616,6 +635,29 @@ TEST(test_boxes)
         put_box(&file, "free", 8);
     rig_reads_once(file, STATUS_DECODE_LIMIT, "the JPEG XL has more than 4096 boxes");
     picture_free(&xmp);
+}
+
+/* Bytes after the image are ignored, in a container as after a codestream. */
+TEST(test_trailing_bytes)
+{
+    struct picture_file xmp = camera_xmp(1, true), jpeg = make_jpeg(.width = 24, .height = 16);
+    struct picture_file files[] = {make_jxl(.width = 9, .height = 7, .xmp = &xmp),
+                                   make_jxl(.width = 9, .height = 7), jxl_of_jpeg(&jpeg)};
+    static const char *const tails[] = {"TRAIL\n", "\n", "a longer tail without boxes"};
+    rig.limits.metadata = METADATA_XMP;
+    for (size_t i = 0; i < COUNT_OF(files) * COUNT_OF(tails); i++) {
+        struct picture_file *file = &files[i / COUNT_OF(tails)];
+        size_t length = file->length;
+        const char *tail = tails[i % COUNT_OF(tails)];
+        picture_insert(file, length, tail, strlen(tail));
+        rig_reads(file, STATUS_OK, NULL);
+        assert_int_equal(rig.info.xmp_bytes > 0, i < COUNT_OF(tails));
+        file->length = length;
+    }
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        picture_free(&files[i]);
+    picture_free(&xmp);
+    picture_free(&jpeg);
 }
 
 /* libjxl cannot be interrupted: the deadline counts after it. It takes longer than 1 ms. */

@@ -503,6 +503,9 @@ TEST(test_frames)
         assert_int_equal(rig.info.frames, cases[i].frames);
         picture_free(&file);
     }
+    struct picture_file file = make_png(.width = 9, .height = 5, .colour_type = 2);
+    picture_png_insert(&file, "IDAT", "acTL", "\0\1\0\1\0\0\0\0", 8);
+    rig_reads_once(file, STATUS_DECODE_LIMIT, "the PNG has more than 65536 frames");
 }
 
 TEST_MAIN(.name = "png", .each_setup = rig_setup, .each_teardown = rig_teardown)

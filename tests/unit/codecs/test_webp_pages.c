@@ -3,6 +3,8 @@
 
 #ifdef GPUIMGD_WEBP
 
+#include "codecs/webp/webp_movie.h"
+
 #include <webp/demux.h>
 #include <webp/encode.h>
 #include <webp/mux.h>
@@ -136,6 +138,94 @@ TEST(test_channels_of_pages)
     rig.limits.page = 5; /* the pipeline refuses it */
     assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
     assert_int_equal(rig.info.frames, 5);
+    picture_free(&file);
+}
+
+struct movie_file {
+    struct picture_file file;
+    size_t most; /* bytes that were read at once */
+};
+
+static enum status append(void *context, const uint8_t *bytes, size_t length, struct error *error)
+{
+    struct movie_file *movie = context;
+    picture_insert(&movie->file, movie->file.length, bytes, length);
+    return STATUS_OK;
+}
+
+static enum status read_part(void *source, size_t at, uint8_t *to, size_t bytes,
+                             struct error *error)
+{
+    struct movie_file *frame = source;
+    assert_true(at + bytes <= frame->file.length);
+    memcpy(to, frame->file.bytes + at, bytes);
+    frame->most = bytes > frame->most ? bytes : frame->most;
+    return STATUS_OK;
+}
+
+/* Joins two files, which are in memory or are read in parts. */
+static struct picture_file join(struct movie_file *frames, bool reads, uint32_t count)
+{
+    struct webp_movie movie = {0};
+    struct movie_file joined = {0};
+    struct error error = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        struct webp_movie_frame frame = {.bytes = reads ? NULL : frames[i].file.bytes,
+                                         .read = read_part,
+                                         .source = &frames[i],
+                                         .length = frames[i].file.length,
+                                         .width = 300,
+                                         .height = 200,
+                                         .delay_ms = 40,
+                                         .frames = count};
+        assert_int_equal(webp_movie_add(&movie, &frame, append, &joined, &error), STATUS_OK);
+    }
+    assert_int_equal(movie.width, 300);
+    assert_int_equal(movie.height, 200);
+    return joined.file;
+}
+
+/* A frame that is on the disk is never in memory as a whole. */
+TEST(test_movie_of_parts)
+{
+    struct movie_file frames[2] = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct image image = rig_picture(300, 200, 3, i);
+        frames[i].file = rig_encode_as(&image, "webp", .encoder.lossless = true);
+        assert_true(frames[i].file.length > 100000);
+        free(image.pixels);
+    }
+    for (uint32_t count = 1; count <= 2; count++) {
+        struct picture_file whole = join(frames, false, count), parts = join(frames, true, count);
+        assert_int_equal(whole.length, parts.length);
+        assert_memory_equal(whole.bytes, parts.bytes, whole.length);
+        picture_free(&whole);
+        picture_free(&parts);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_in_range(frames[i].most, 1, 32 * KIB);
+        picture_free(&frames[i].file);
+    }
+}
+
+/* Frames without an image count, too: they fail when they are read. */
+TEST(test_too_many_pages)
+{
+    static const uint8_t frame[8 + 16] = {'A', 'N', 'M', 'F', 16};
+    struct frame frames[2] = {{.width = WIDTH, .height = HEIGHT, .channels = 3}};
+    frames[1] = frames[0];
+    struct picture_file file = animation(frames, 2);
+    size_t length = file.length + (FRAMES_MAX - 1) * sizeof frame;
+    file.bytes = realloc(file.bytes, length);
+    assert_non_null(file.bytes);
+    for (; file.length < length; file.length += sizeof frame)
+        memcpy(file.bytes + file.length, frame, sizeof frame);
+    for (int i = 0; i < 4; i++)
+        file.bytes[4 + i] = (uint8_t)((length - 8) >> 8 * i);
+    rig_reads(&file, STATUS_DECODE_LIMIT, "the WebP has more than 65536 frames");
+    file.length -= sizeof frame;
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(rig.info.frames, FRAMES_MAX);
     picture_free(&file);
 }
 

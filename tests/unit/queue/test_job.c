@@ -1,55 +1,14 @@
 /* Tests of each rule of a job, on both sides of each limit. */
-#include "queue/job/client_labels.h"
 #include "queue/job/job.h"
+#include "tests/fixtures/job_rows.h"
 #include "tests/fixtures/test.h"
-#include "tests/fixtures/text_file.h"
-
-static const struct job_rules rules = {"ns", 60};
-
-/* Repeats `piece`, for limits. */
-static char *repeat(const char *piece, size_t count, const char *between)
-{
-    char *text = calloc(count + 1, strlen(piece) + strlen(between) + 1);
-    for (size_t i = 0; i < count; i++) {
-        if (i)
-            strcat(text, between);
-        strcat(text, piece);
-    }
-    return text;
-}
-
-/* Parses a job whose text is `format` with one piece inserted. */
-static enum status parse_with(const char *format, const char *piece, char *message)
-{
-    struct job job;
-    struct error error = {0};
-    char *text = NULL;
-    assert_true(asprintf(&text, format, piece) > 0);
-    enum status status = job_parse(&job, text, strlen(text), &rules, &error);
-    assert_int_equal(error.status, status);
-    if (message)
-        strcpy(message, error.text);
-    job_clear(&job);
-    job_clear(&job); /* idempotent */
-    free(text);
-    return status;
-}
-
-static void expect(const char *format, const char *piece, enum status status, const char *says)
-{
-    char message[ERROR_TEXT_MAX];
-    enum status got = parse_with(format, piece, message);
-    if (got != status || (says && !strstr(message, says)))
-        fail_msg("%s with %.100s: %s: %s (expected %s: %s)", format, piece, status_name(got),
-                 message, status_name(status), says ? says : "");
-}
 
 TEST(test_defaults)
 {
     static const char text[] = "{\"input\":\"a.jpg\",\"output\":\"b/c.png\"}";
     struct job job;
     struct error error = {0};
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_OK);
     assert_string_equal(job.input.path, "a.jpg");
     assert_null(job.input.key);
     assert_int_equal(job.output_count, 1);
@@ -90,7 +49,7 @@ TEST(test_everything)
         "\"pushed\":1.5e9,\"not_before\":1600000000.5,\"expires\":1e11,\"unique\":true}";
     struct job job;
     struct error error = {0};
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_OK);
     assert_string_equal(job.input.key, "ns:img:in");
     assert_int_equal(job.output_count, 2);
     assert_true(job.listed);
@@ -105,7 +64,8 @@ TEST(test_everything)
     assert_true(job.outputs[1].encoder.optimize);
     assert_int_equal(job.outputs[1].encoder.max_bytes, 50000);
     assert_int_equal(cJSON_GetArraySize(job.outputs[1].ops), 0);
-    assert_string_equal(job.id, "j\xC3\xB6" "b");
+    assert_string_equal(job.id, "j\xC3\xB6"
+                                "b");
     assert_true(job.timeout_s == 0.5);
     assert_int_equal(job.background[2], 3);
     assert_false(job.orient);
@@ -128,28 +88,15 @@ TEST(test_relative_times)
                                "\"expires\":\"+90.5\"}";
     struct job job;
     struct error error = {0};
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_OK);
     assert_true(job.not_before.seconds == 60 && job.not_before.relative);
     assert_true(job.expires.seconds == 90.5 && job.expires.relative);
     job_clear(&job);
 }
 
-struct row {
-    const char *piece;
-    enum status status;
-    const char *says;
-};
-
-static void run_rows(const char *format, const struct row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        expect(format, rows[i].piece, rows[i].status, rows[i].says);
-}
-#define run(format, rows) run_rows(format, rows, sizeof rows / sizeof *rows)
-
 TEST(test_shape)
 {
-    static const struct row rows[] = {
+    static const struct job_row rows[] = {
         {"[]", STATUS_BAD_JOB, "must be an object"},
         {"1", STATUS_BAD_JOB, "must be an object"},
         {"{}", STATUS_BAD_JOB, "no input"},
@@ -181,14 +128,17 @@ TEST(test_shape)
         {"{\"input\":{\"path\":1},\"output\":\"b\"}", STATUS_BAD_JOB, "input.path is 1"},
         {"{\"input\":{\"key\":1},\"output\":\"b\"}", STATUS_BAD_JOB, "input.key is 1"},
     };
-    run("%s", rows);
+    job_run("%s", rows);
 }
 
 TEST(test_paths)
 {
-    static const struct row rows[] = {
-        {"a", STATUS_OK, NULL}, {"a/b.c/d", STATUS_OK, NULL}, {"...", STATUS_OK, NULL},
-        {"..a/.b", STATUS_OK, NULL}, {"\xC3\xA4/\\u00e4", STATUS_OK, NULL},
+    static const struct job_row rows[] = {
+        {"a", STATUS_OK, NULL},
+        {"a/b.c/d", STATUS_OK, NULL},
+        {"...", STATUS_OK, NULL},
+        {"..a/.b", STATUS_OK, NULL},
+        {"\xC3\xA4/\\u00e4", STATUS_OK, NULL},
         {"", STATUS_PATH_REFUSED, "is empty"},
         {"/a", STATUS_PATH_REFUSED, "absolute"},
         {"a//b", STATUS_PATH_REFUSED, "empty part"},
@@ -202,22 +152,24 @@ TEST(test_paths)
         {"a\\u007f", STATUS_PATH_REFUSED, "control"},
         {"a\\u0085", STATUS_PATH_REFUSED, "control"},
     };
-    run("{\"input\":\"%s\",\"output\":\"out\"}", rows);
-    run("{\"output\":\"%s\",\"input\":\"in\"}", rows);
-    run("{\"outputs\":[{\"output\":\"x\"},{\"output\":{\"path\":\"%s\"}}],\"input\":\"in\"}", rows);
-    expect("{\"input\":\"in\",\"output\":\"%s\"}", ".gpuimgd/x", STATUS_PATH_REFUSED, ".gpuimgd");
-    expect("{\"input\":\"in\",\"output\":\"%s\"}", ".gpuimgd2/x", STATUS_OK, NULL);
+    job_run("{\"input\":\"%s\",\"output\":\"out\"}", rows);
+    job_run("{\"output\":\"%s\",\"input\":\"in\"}", rows);
+    job_run("{\"outputs\":[{\"output\":\"x\"},{\"output\":{\"path\":\"%s\"}}],\"input\":\"in\"}",
+            rows);
+    job_expect("{\"input\":\"in\",\"output\":\"%s\"}", ".gpuimgd/x", STATUS_PATH_REFUSED,
+               ".gpuimgd");
+    job_expect("{\"input\":\"in\",\"output\":\"%s\"}", ".gpuimgd2/x", STATUS_OK, NULL);
     for (size_t length = JOB_PATH_BYTES_MAX; length <= JOB_PATH_BYTES_MAX + 1; length++) {
-        char *path = repeat("a", length, "");
-        expect("{\"input\":\"%s\",\"output\":\"out\"}", path,
-               length > JOB_PATH_BYTES_MAX ? STATUS_PATH_REFUSED : STATUS_OK, NULL);
+        char *path = job_repeat("a", length, "");
+        job_expect("{\"input\":\"%s\",\"output\":\"out\"}", path,
+                   length > JOB_PATH_BYTES_MAX ? STATUS_PATH_REFUSED : STATUS_OK, NULL);
         free(path);
     }
 }
 
 TEST(test_keys)
 {
-    static const struct row rows[] = {
+    static const struct job_row rows[] = {
         {"ns:img:a", STATUS_OK, NULL},
         {"ns:img:", STATUS_PATH_REFUSED, "must begin with \"ns:img:\""},
         {"ns:jobs", STATUS_PATH_REFUSED, "must begin with"},
@@ -226,274 +178,26 @@ TEST(test_keys)
         {"", STATUS_PATH_REFUSED, "must begin with"},
         {"ns:img:a\\n", STATUS_PATH_REFUSED, "control"},
     };
-    static const struct row replies[] = {
+    static const struct job_row replies[] = {
         {"ns:reply:a", STATUS_OK, NULL},
         {"ns:reply:", STATUS_PATH_REFUSED, "reply_to"},
         {"ns:results", STATUS_PATH_REFUSED, "reply_to"},
         {"ns:img:a", STATUS_PATH_REFUSED, "reply_to"},
     };
-    run("{\"input\":{\"key\":\"%s\"},\"output\":\"out\"}", rows);
-    run("{\"input\":\"a\",\"output\":{\"key\":\"%s\"}}", rows);
-    run("{\"input\":\"a\",\"output\":\"b\",\"reply_to\":\"%s\"}", replies);
+    job_run("{\"input\":{\"key\":\"%s\"},\"output\":\"out\"}", rows);
+    job_run("{\"input\":\"a\",\"output\":{\"key\":\"%s\"}}", rows);
+    job_run("{\"input\":\"a\",\"output\":\"b\",\"reply_to\":\"%s\"}", replies);
     for (size_t length = JOB_KEY_BYTES_MAX; length <= JOB_KEY_BYTES_MAX + 1; length++) {
-        char *key = repeat("a", length - strlen("ns:img:"), "");
-        expect("{\"input\":{\"key\":\"ns:img:%s\"},\"output\":\"out\"}", key,
-               length > JOB_KEY_BYTES_MAX ? STATUS_PATH_REFUSED : STATUS_OK, NULL);
+        char *key = job_repeat("a", length - strlen("ns:img:"), "");
+        job_expect("{\"input\":{\"key\":\"ns:img:%s\"},\"output\":\"out\"}", key,
+                   length > JOB_KEY_BYTES_MAX ? STATUS_PATH_REFUSED : STATUS_OK, NULL);
         free(key);
     }
 }
 
-TEST(test_metadata)
-{
-    static const struct {
-        const char *list;
-        unsigned kinds;
-    } rows[] = {{"\"none\"", 0}, {"[]", 0}, {"[\"xmp\"]", METADATA_XMP},
-                {"[\"exif\",\"icc\"]", METADATA_ICC | METADATA_EXIF},
-                {"[\"density\",\"copyright\"]", METADATA_COPYRIGHT | METADATA_DENSITY}};
-    struct error error = {0};
-    struct job job;
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        char text[200];
-        int length = snprintf(text, sizeof text, "{\"input\":\"a\",\"outputs\":[{\"output\":"
-                              "{\"path\":\"b\",\"metadata\":%s}},{\"output\":\"c\"}]}",
-                              rows[i].list);
-        assert_int_equal(job_parse(&job, text, (size_t)length, &rules, &error), STATUS_OK);
-        assert_int_equal(job.outputs[0].metadata, rows[i].kinds);
-        assert_int_equal(job.outputs[1].metadata, METADATA_ICC);
-        job_clear(&job);
-    }
-}
-
-TEST(test_quality)
-{
-    static const struct row rows[] = {
-        {"\"quality\":[]", STATUS_BAD_JOB,
-         "output.quality is []; it must be an integer from 1 to 100, or an object with the key "
-         "ssim"},
-        {"\"quality\":{\"ssim\":0.98}", STATUS_OK, NULL},
-        {"\"quality\":{\"ssim\":0.000001,\"min\":100}", STATUS_OK, NULL},
-        {"\"quality\":{\"ssim\":0.999999,\"min\":1,\"max\":1}", STATUS_OK, NULL},
-        {"\"quality\":{}", STATUS_BAD_JOB, "output.quality has no ssim, the similarity to reach"},
-        {"\"quality\":{\"min\":30}", STATUS_BAD_JOB, "has no ssim"},
-        {"\"quality\":{\"ssim\":0}", STATUS_BAD_JOB,
-         "output.quality.ssim is 0; it must be a number from 0.000001 to 0.999999"},
-        {"\"quality\":{\"ssim\":1}", STATUS_BAD_JOB, "ssim is 1; it must"},
-        {"\"quality\":{\"ssim\":0.9999999}", STATUS_BAD_JOB, "ssim is 0.9999999; it must"},
-        {"\"quality\":{\"ssim\":-0.98}", STATUS_BAD_JOB, "ssim is -0.98; it must"},
-        {"\"quality\":{\"ssim\":98}", STATUS_BAD_JOB, "ssim is 98; it must"},
-        {"\"quality\":{\"ssim\":\"0.98\"}", STATUS_BAD_JOB, "ssim is \"0.98\"; it must"},
-        {"\"quality\":{\"ssim\":null}", STATUS_BAD_JOB, "ssim is null; it must"},
-        {"\"quality\":{\"ssim\":0.98,\"min\":0}", STATUS_BAD_JOB,
-         "output.quality.min is 0; it must be an integer from 1 to 100"},
-        {"\"quality\":{\"ssim\":0.98,\"max\":101}", STATUS_BAD_JOB, "quality.max is 101"},
-        {"\"quality\":{\"ssim\":0.98,\"max\":50.5}", STATUS_BAD_JOB, "quality.max is 50.5"},
-        {"\"quality\":{\"ssim\":0.98,\"min\":90,\"max\":80}", STATUS_BAD_JOB,
-         "output.quality.min is 90; it must be at most max, which is 80"},
-        {"\"quality\":{\"ssmi\":0.98}", STATUS_BAD_JOB,
-         "output.quality has the unknown key \"ssmi\"; did you mean \"ssim\"?"},
-    };
-    run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);
-    static const char text[] = "{\"input\":\"a\",\"output\":{\"path\":\"b\",\"quality\":"
-                               "{\"ssim\":0.9812345,\"min\":20,\"max\":90}}}";
-    struct job job;
-    struct error error = {0};
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
-    assert_int_equal(job.outputs[0].encoder.ssim, 981235);
-    assert_int_equal(job.outputs[0].encoder.quality_min, 20);
-    assert_int_equal(job.outputs[0].encoder.quality, 90);
-    job_clear(&job);
-}
-
-TEST(test_formats)
-{
-    static const struct row rows[] = {
-        {"\"auto\",\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
-        {"[\"jxl\"],\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
-        {"[\"jpg\",\"jpeg\",\"webp\"],\"quality\":{\"ssim\":0.9}", STATUS_OK, NULL},
-        {"[],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
-         "output.format is []; it must have a format"},
-        {"[\"webp\",\"png\"],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
-         "output.format lists \"png\"; a list may have \"jpeg\", \"webp\", \"avif\" and \"jxl\""},
-        {"[\"webp\",7],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB, "output.format lists 7"},
-        {"[\"auto\"],\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB, "format lists \"auto\""},
-        {"{},\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
-         "output.format is {}; it must be a string, or an array of strings"},
-        {"\"auto\"", STATUS_BAD_JOB,
-         "output.format is \"auto\", of which the smallest file is written; set quality to an "
-         "object "
-         "with ssim"},
-        {"[\"webp\"],\"quality\":80", STATUS_BAD_JOB, "output.format is [\"webp\"], of which"},
-        {"\"auto\",\"quality\":{\"ssim\":0.9},\"max_bytes\":900", STATUS_BAD_JOB,
-         "output.format is \"auto\", but max_bytes is 900; omit one of the two"},
-    };
-    run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",\"format\":%s}}", rows);
-    expect("{\"inputs\":[\"a\"],\"output\":{\"path\":\"%%p\",\"format\":%s,"
-           "\"quality\":{\"ssim\":0.9}}}",
-           "\"auto\"", STATUS_BAD_JOB, "but the job has many images; name one format");
-}
-
-TEST(test_output_options)
-{
-    static const struct row rows[] = {
-        {"\"subsampling\":\"422\"", STATUS_OK, NULL},
-        {"\"subsampling\":\"gray\"", STATUS_OK, NULL},
-        {"\"subsampling\":444", STATUS_BAD_JOB,
-         "output.subsampling is 444; it must be the string \"420\", \"422\", \"444\" or \"gray\""},
-        {"\"subsampling\":\"4:2:0\"", STATUS_BAD_JOB, "output.subsampling is \"4:2:0\"; it must"},
-        {"\"subsampling\":\"\"", STATUS_BAD_JOB, "is \"\"; it must"},
-        {"\"subsampling\":null", STATUS_BAD_JOB, "is null; it must"},
-        {"\"optimize\":true", STATUS_OK, NULL},
-        {"\"optimize\":1", STATUS_BAD_JOB, "output.optimize is 1; it must be true or false"},
-        {"\"max_bytes\":2147483647", STATUS_OK, NULL},
-        {"\"max_bytes\":2147483648", STATUS_BAD_JOB, "an integer from 0 to 2147483647"},
-        {"\"max_bytes\":-1", STATUS_BAD_JOB, "output.max_bytes is -1"},
-        {"\"quality\":1", STATUS_OK, NULL},
-        {"\"quality\":100", STATUS_OK, NULL},
-        {"\"quality\":0", STATUS_BAD_JOB,
-         "output.quality is 0; it must be an integer from 1 to 100"},
-        {"\"quality\":101", STATUS_BAD_JOB, "101"},
-        {"\"quality\":85.5", STATUS_BAD_JOB, "85.5"},
-        {"\"quality\":\"85\"", STATUS_BAD_JOB, "integer"},
-        {"\"quality\":null", STATUS_BAD_JOB, "null"},
-        {"\"quality\":1e300", STATUS_BAD_JOB, "integer"},
-        {"\"compression\":0", STATUS_OK, NULL},
-        {"\"compression\":9", STATUS_OK, NULL},
-        {"\"compression\":-1", STATUS_BAD_JOB, "0 to 9"},
-        {"\"compression\":10", STATUS_BAD_JOB, "0 to 9"},
-        {"\"colors\":2", STATUS_OK, NULL},
-        {"\"colors\":256", STATUS_OK, NULL},
-        {"\"colors\":0", STATUS_BAD_JOB, "output.colors is 0; it must be an integer from 2 to 256"},
-        {"\"colors\":1", STATUS_BAD_JOB, "2 to 256"},
-        {"\"colors\":257", STATUS_BAD_JOB, "2 to 256"},
-        {"\"colors\":-256", STATUS_BAD_JOB, "2 to 256"},
-        {"\"colors\":2.5", STATUS_BAD_JOB, "2.5"},
-        {"\"colors\":\"x\"", STATUS_BAD_JOB, "integer"},
-        {"\"colors\":null", STATUS_BAD_JOB, "null"},
-        {"\"progressive\":true", STATUS_OK, NULL},
-        {"\"progressive\":false", STATUS_OK, NULL},
-        {"\"progressive\":1", STATUS_BAD_JOB, "true or false"},
-        {"\"format\":\"png\"", STATUS_OK, NULL},
-        {"\"format\":\"jpeg\"", STATUS_OK, NULL},
-        {"\"format\":\"any\"", STATUS_OK, NULL},
-        {"\"format\":1", STATUS_BAD_JOB, "output.format is 1; it must be a string"},
-        {"\"ttl_s\":0", STATUS_OK, NULL},
-        {"\"ttl_s\":4294967295", STATUS_OK, NULL},
-        {"\"ttl_s\":-1", STATUS_BAD_JOB, "ttl_s"},
-        {"\"ttl_s\":4294967296", STATUS_BAD_JOB, "ttl_s"},
-        {"\"ttl_s\":0.5", STATUS_BAD_JOB, "ttl_s"},
-        {"\"metadata\":\"none\"", STATUS_OK, NULL},
-        {"\"metadata\":[]", STATUS_OK, NULL},
-        {"\"metadata\":[\"icc\",\"exif\",\"xmp\"]", STATUS_OK, NULL},
-        {"\"metadata\":\"exif\"", STATUS_BAD_JOB,
-         "output.metadata is \"exif\"; it must be \"none\", or a list of \"icc\", \"exif\", "
-         "\"xmp\", \"copyright\" and \"density\""},
-        {"\"metadata\":[\"iptc\"]", STATUS_BAD_JOB, "output.metadata is [\"iptc\"]; it must be"},
-        {"\"metadata\":[\"icc\",1]", STATUS_BAD_JOB, "output.metadata is [\"icc\",1]"},
-        {"\"metadata\":{}", STATUS_BAD_JOB, "output.metadata is {}"},
-        {"\"metadata\":null", STATUS_BAD_JOB, "output.metadata is null"},
-        {"\"qualtiy\":1", STATUS_BAD_JOB, "did you mean \"quality\"?"},
-    };
-    run("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:o\",%s}}", rows);
-    expect("{\"input\":\"a\",\"output\":{\"path\":\"b\",\"ttl_s\":%s}}", "1", STATUS_BAD_JOB,
-           "path");
-}
-
-/* A value with a byte of each kind that could end a header, or that servers read differently. */
-TEST(test_headers)
-{
-    static const struct row rows[] = {
-        {"{\"cache_control\":\"public, max-age=31536000\"}", STATUS_OK, NULL},
-        {"{\"content_disposition\":\"attachment; filename=\\\"a.jpg\\\"\"}", STATUS_OK, NULL},
-        {"{\"metadata\":{\"a-z_0.9\":\"v\"}}", STATUS_OK, NULL},
-        {"{}", STATUS_BAD_JOB, "output.headers must be an object with cache_control"},
-        {"[]", STATUS_BAD_JOB, "output.headers must be an object"},
-        {"null", STATUS_BAD_JOB, "output.headers must be an object"},
-        {"{\"cache-control\":\"a\"}", STATUS_BAD_JOB,
-         "output.headers has the unknown key \"cache-control\"; did you mean \"cache_control\"?"},
-        {"{\"content_type\":\"a\"}", STATUS_BAD_JOB, "unknown key \"content_type\""},
-        {"{\"cache_control\":\"\"}", STATUS_BAD_JOB, "output.headers.cache_control must be"},
-        {"{\"cache_control\":1}", STATUS_BAD_JOB, "a string of 1 to 1024 bytes"},
-        {"{\"cache_control\":null}", STATUS_BAD_JOB, "a string of 1 to 1024 bytes"},
-        {"{\"cache_control\":\" a\"}", STATUS_BAD_JOB, "begins or ends with a space"},
-        {"{\"cache_control\":\"a \"}", STATUS_BAD_JOB, "begins or ends with a space"},
-        {"{\"cache_control\":\"a\\r\\nX-Evil: 1\"}", STATUS_BAD_JOB, "ASCII at 2"},
-        {"{\"cache_control\":\"\\n\"}", STATUS_BAD_JOB, "ASCII at 1"},
-        {"{\"cache_control\":\"a\\tb\"}", STATUS_BAD_JOB, "ASCII at 2"},
-        {"{\"cache_control\":\"a\\u007f\"}", STATUS_BAD_JOB, "ASCII at 2"},
-        {"{\"content_disposition\":\"na\\u00efve\"}", STATUS_BAD_JOB,
-         "output.headers.content_disposition has a byte that is not printable ASCII at 3; write a "
-         "file name as filename*=UTF-8''na%C3%AFve.jpg"},
-        {"{\"metadata\":{}}", STATUS_BAD_JOB, "output.headers.metadata must be an object of 1 to"},
-        {"{\"metadata\":[]}", STATUS_BAD_JOB, "output.headers.metadata must be an object"},
-        {"{\"metadata\":{\"a\":1}}", STATUS_BAD_JOB, "output.headers.metadata.a must be a string"},
-        {"{\"metadata\":{\"a\":\"b\\n\"}}", STATUS_BAD_JOB, "metadata.a has a byte"},
-        {"{\"metadata\":{\"\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name \"\""},
-        {"{\"metadata\":{\"A\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name \"A\""},
-        {"{\"metadata\":{\"a:b\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name \"a:b\""},
-        {"{\"metadata\":{\"a\\r\\nb\":\"b\"}}", STATUS_BAD_JOB, "metadata has the name"},
-    };
-    run("{\"input\":\"a\",\"output\":{\"url\":\"https://h/o\",\"headers\":%s}}", rows);
-    expect("{\"input\":\"a\",\"output\":{\"path\":\"b\",\"headers\":%s}}", "{}", STATUS_BAD_JOB,
-           "output.headers is for an output with a url; this output has a path");
-    expect("{\"input\":\"a\",\"output\":{\"key\":\"ns:img:b\",\"headers\":%s}}", "{}",
-           STATUS_BAD_JOB, "this output has a key");
-}
-
-TEST(test_headers_limits)
-{
-    static const char job[] = "{\"input\":\"a\",\"output\":{\"url\":\"https://h/o\",\"headers\":"
-                              "{\"metadata\":{%s}}}}";
-    char *longest = repeat("v", JOB_HEADER_BYTES_MAX, ""), *name = repeat("n", 64, "");
-    expect(job, text_of("\"a\":\"%s\",\"b\":\"%.*s\"", longest, 1022, longest), STATUS_OK, NULL);
-    expect(job, text_of("\"a\":\"%s\",\"b\":\"%.*s\"", longest, 1023, longest), STATUS_BAD_JOB,
-           "has 2049 bytes of names and values; at most 2048 are allowed");
-    expect(job, text_of("\"a\":\"%sv\"", longest), STATUS_BAD_JOB, "1 to 1024 bytes");
-    expect(job, text_of("\"%s\":\"v\"", name), STATUS_OK, NULL);
-    expect(job, text_of("\"%sn\":\"v\"", name), STATUS_BAD_JOB, "a name has 1 to 64");
-    char many[1024] = "";
-    for (int i = 0; i < JOB_METADATA_NAMES_MAX; i++)
-        snprintf(many + strlen(many), sizeof many - strlen(many), "%s\"n%d\":\"v\"", i ? "," : "",
-                 i);
-    expect(job, many, STATUS_OK, NULL);
-    strcat(many, ",\"m\":\"v\"");
-    expect(job, many, STATUS_BAD_JOB, "1 to 32 names");
-    free(longest);
-    free(name);
-}
-
-TEST(test_normalize)
-{
-    static const struct row rows[] = {
-        {"{}", STATUS_OK, NULL},
-        {"{\"mean\":[0.485,0.456,0.406],\"std\":[0.229,0.224,0.225]}", STATUS_OK, NULL},
-        {"{\"std\":[1e-6,1e6,1,2]}", STATUS_OK, NULL},
-        {"{\"mean\":[-1e6]}", STATUS_OK, NULL},
-        {"[]", STATUS_BAD_JOB, "output.normalize is []; it must be an object"},
-        {"true", STATUS_BAD_JOB, "output.normalize is true"},
-        {"null", STATUS_BAD_JOB, "output.normalize is null"},
-        {"{\"mean\":[]}", STATUS_BAD_JOB,
-         "output.normalize.mean is []; it must be an array of 1 to 4 numbers from -1e+06 to 1e+06"},
-        {"{\"mean\":[1,1,1,1,1]}", STATUS_BAD_JOB, "1 to 4 numbers"},
-        {"{\"mean\":0.5}", STATUS_BAD_JOB, "output.normalize.mean is 0.5"},
-        {"{\"std\":{\"a\":1}}", STATUS_BAD_JOB, "1 to 4 numbers"},
-        {"{\"mean\":[\"a\"]}", STATUS_BAD_JOB,
-         "output.normalize.mean is [\"a\"]; it must be an array of"},
-        {"{\"mean\":[1000001]}", STATUS_BAD_JOB, "numbers from -1e+06 to 1e+06"},
-        {"{\"std\":[1,0]}", STATUS_BAD_JOB,
-         "output.normalize.std is [1,0]; it must be an array of 1 to 4 numbers from 1e-06 to "
-         "1e+06"},
-        {"{\"std\":[-1]}", STATUS_BAD_JOB, "output.normalize.std is [-1]"},
-        {"{\"std\":[9e-7]}", STATUS_BAD_JOB, "from 1e-06"},
-        {"{\"std\":[1],\"means\":[1]}", STATUS_BAD_JOB,
-         "normalize has the unknown key \"means\"; did you mean \"mean\"?"},
-    };
-    run("{\"input\":\"a\",\"output\":{\"path\":\"b.npy\",\"normalize\":%s}}", rows);
-}
-
 TEST(test_ops)
 {
-    static const struct row rows[] = {
+    static const struct job_row rows[] = {
         {"[]", STATUS_OK, NULL},
         {"[\"x\",{\"op\":\"y\",\"any\":{\"thing\":[1]}}]", STATUS_OK, NULL},
         {"{}", STATUS_BAD_JOB, "must be an array"},
@@ -504,19 +208,19 @@ TEST(test_ops)
         {"[{\"op\":1}]", STATUS_BAD_JOB, "[0]"},
         {"[[]]", STATUS_BAD_JOB, "[0]"},
     };
-    run("{\"input\":\"a\",\"output\":\"b\",\"ops\":%s}", rows);
-    run("{\"input\":\"a\",\"outputs\":[{\"output\":\"b\",\"ops\":%s}]}", rows);
+    job_run("{\"input\":\"a\",\"output\":\"b\",\"ops\":%s}", rows);
+    job_run("{\"input\":\"a\",\"outputs\":[{\"output\":\"b\",\"ops\":%s}]}", rows);
     for (size_t count = JOB_OPS_MAX; count <= JOB_OPS_MAX + 1; count++) {
-        char *ops = repeat("\"x\"", count, ",");
-        expect("{\"input\":\"a\",\"output\":\"b\",\"ops\":[%s]}", ops,
-               count > JOB_OPS_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
+        char *ops = job_repeat("\"x\"", count, ",");
+        job_expect("{\"input\":\"a\",\"output\":\"b\",\"ops\":[%s]}", ops,
+                   count > JOB_OPS_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
         free(ops);
     }
 }
 
 TEST(test_outputs)
 {
-    static const struct row rows[] = {
+    static const struct job_row rows[] = {
         {"[{\"output\":\"b\"}]", STATUS_OK, NULL},
         {"[]", STATUS_BAD_JOB, "1 to 16"},
         {"{}", STATUS_BAD_JOB, "1 to 16"},
@@ -535,166 +239,21 @@ TEST(test_outputs)
          STATUS_BAD_JOB, "two outputs"},
         {"[{\"output\":{\"key\":\"ns:img:a\"}},{\"output\":\"ns:img:a\"}]", STATUS_OK, NULL},
     };
-    run("{\"input\":\"a\",\"outputs\":%s}", rows);
-    expect("{\"input\":{\"key\":\"ns:img:a\"},\"output\":{\"key\":\"ns:img:%s\"}}", "a",
-           STATUS_BAD_JOB, "both keys are \"ns:img:a\"; the output must");
+    job_run("{\"input\":\"a\",\"outputs\":%s}", rows);
+    job_expect("{\"input\":{\"key\":\"ns:img:a\"},\"output\":{\"key\":\"ns:img:%s\"}}", "a",
+               STATUS_BAD_JOB, "both keys are \"ns:img:a\"; the output must");
     for (size_t count = JOB_OUTPUTS_MAX; count <= JOB_OUTPUTS_MAX + 1; count++) {
         char text[2048] = "";
         for (size_t i = 0; i < count; i++)
             sprintf(text + strlen(text), "%s{\"output\":\"o%zu\"}", i ? "," : "", i);
-        expect("{\"input\":\"a\",\"outputs\":[%s]}", text,
-               count > JOB_OUTPUTS_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
+        job_expect("{\"input\":\"a\",\"outputs\":[%s]}", text,
+                   count > JOB_OUTPUTS_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
     }
-}
-
-TEST(test_priority)
-{
-#define JOB(value) "{\"input\":\"a\",\"output\":\"b\",\"priority\":" value "}"
-    expect(JOB("0"), NULL, STATUS_OK, NULL);
-    expect(JOB("9"), NULL, STATUS_OK, NULL);
-    expect(JOB("10"), NULL, STATUS_BAD_JOB, "priority is 10; it must be an integer from 0 to 9");
-    expect(JOB("-1"), NULL, STATUS_BAD_JOB, "priority is -1; it must be an integer");
-    expect(JOB("4.5"), NULL, STATUS_BAD_JOB, "priority is 4.5; it must be an integer");
-    expect(JOB("\"9\""), NULL, STATUS_BAD_JOB, "priority is \"9\"; it must be an integer");
-#undef JOB
-}
-
-TEST(test_tag)
-{
-#define JOB(value) "{\"input\":\"a\",\"output\":\"b\",\"tag\":" value "}"
-    static const char fault[] = "it must have 1 to 64 letters, digits and characters of \"._:/@-\"";
-    expect(JOB("\"web-shop/eu.1:a_b@c\""), NULL, STATUS_OK, NULL);
-    expect(JOB("\"0123456789012345678901234567890123456789012345678901234567890123\""), NULL,
-           STATUS_OK, NULL);
-    expect(JOB("\"01234567890123456789012345678901234567890123456789012345678901234\""), NULL,
-           STATUS_BAD_JOB, fault);
-    expect(JOB("\"\""), NULL, STATUS_BAD_JOB, fault);
-    expect(JOB("\"a b\""), NULL, STATUS_BAD_JOB, fault);
-    expect(JOB("\"\\u00e4\""), NULL, STATUS_BAD_JOB, fault);
-    expect(JOB("\"a\\u000a\""), NULL, STATUS_BAD_JOB, fault);
-    expect(JOB("\"<b>\""), NULL, STATUS_BAD_JOB, "tag is \"<b>\"; it must have");
-    expect(JOB("7"), NULL, STATUS_BAD_JOB, "tag is 7; it must be a string");
-    expect(JOB("null"), NULL, STATUS_BAD_JOB, "tag is null; it must be a string");
-#undef JOB
-}
-
-#define TRACE  "0af7651916cd43dd8448eb211c80319c"
-#define PARENT "b7ad6b7169203331"
-
-TEST(test_traceparent)
-{
-    static const struct {
-        const char *text, *fault;
-    } rows[] = {
-        {"00-" TRACE "-" PARENT "-01", NULL},
-        {"00-" TRACE "-" PARENT "-00", NULL},
-        {"00-" TRACE "-" PARENT "-ff", NULL},
-        {"cc-" TRACE "-" PARENT "-01", NULL},
-        {"cc-" TRACE "-" PARENT "-01-what.the future/brings", NULL},
-        {"cc-" TRACE "-" PARENT "-01x", "more than 55 bytes"},
-        {"00-" TRACE "-" PARENT "-01-", "more than 55 bytes"},
-        {"ff-" TRACE "-" PARENT "-01", "version ff"},
-        {"", "hexadecimal"},
-        {"00", "hexadecimal"},
-        {"00-" TRACE "-" PARENT "-1", "hexadecimal"},
-        {"0-" TRACE "-" PARENT "-011", "hexadecimal"},
-        {"00-" TRACE "0-" PARENT "-01", "hexadecimal"},
-        {"00-" TRACE "-" PARENT "0-01", "hexadecimal"},
-        {"00_" TRACE "-" PARENT "-01", "hexadecimal"},
-        {"00-0AF7651916CD43DD8448EB211C80319C-" PARENT "-01", "hexadecimal"},
-        {"00-" TRACE "-b7ad6b716920333g-01", "hexadecimal"},
-        {" 00-" TRACE "-" PARENT "-01", "hexadecimal"},
-        {"00-00000000000000000000000000000000-" PARENT "-01", "id of zeros"},
-        {"00-" TRACE "-0000000000000000-01", "id of zeros"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *fault = traceparent_fault(rows[i].text);
-        if (!fault != !rows[i].fault || (fault && !strstr(fault, rows[i].fault)))
-            fail_msg("\"%s\": %s", rows[i].text, fault ? fault : "good");
-    }
-    struct trace_context context;
-    trace_context_read(&context, rows[0].text);
-    assert_string_equal(context.trace_id, TRACE);
-    assert_string_equal(context.parent_id, PARENT);
-    trace_context_read(&context, NULL);
-    assert_string_equal(context.trace_id, "");
-}
-
-TEST(test_tracestate)
-{
-    static const struct {
-        const char *text, *fault;
-    } rows[] = {
-        {"a=1", NULL},
-        {"rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", NULL},
-        {"a=1 , b= 2,\tc=3\t", NULL},
-        {"a=1,,b=2,", NULL},
-        {"0a@b-c=!\"#$%&'()*+-./:;<>?@[\\]^_`{|}~", NULL},
-        {"a/b*c_d-e=x y", NULL},
-        {"1=2", NULL},
-        {"", "no member"},
-        {" , ,", "no member"},
-        {"a", "not key=value"},
-        {"a=", "not key=value"},
-        {"=1", "not key=value"},
-        {"A=1", "not key=value"},
-        {"a=1=2", "not key=value"},
-        {"a b=1", "not key=value"},
-        {"a@=1", "not key=value"},
-        {"a@0=1", "not key=value"},
-        {"a@b@c=1", "not key=value"},
-        {"@a=1", "not key=value"},
-        {"a@abcdefghijklmno=1", "not key=value"},
-        {"a=\xc3\xa4", "not key=value"},
-        {"a=1\x7f", "not key=value"},
-        {"a=1,b=2,a=3", "key twice"},
-        {"a0=1,a1=1,a2=1,a3=1,a4=1,a5=1,a6=1,a7=1,b0=1,b1=1,b2=1,b3=1,b4=1,b5=1,b6=1,b7=1,"
-         "c0=1,c1=1,c2=1,c3=1,c4=1,c5=1,c6=1,c7=1,d0=1,d1=1,d2=1,d3=1,d4=1,d5=1,d6=1,d7=1",
-         NULL},
-        {"a0=1,a1=1,a2=1,a3=1,a4=1,a5=1,a6=1,a7=1,b0=1,b1=1,b2=1,b3=1,b4=1,b5=1,b6=1,b7=1,"
-         "c0=1,c1=1,c2=1,c3=1,c4=1,c5=1,c6=1,c7=1,d0=1,d1=1,d2=1,d3=1,d4=1,d5=1,d6=1,d7=1,e=1",
-         "more than 32"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *fault = tracestate_fault(rows[i].text);
-        if (!fault != !rows[i].fault || (fault && !strstr(fault, rows[i].fault)))
-            fail_msg("\"%s\": %s", rows[i].text, fault ? fault : "good");
-    }
-    char text[800] = "a=";
-    memset(text + 2, 'x', 256);
-    assert_null(tracestate_fault(text));
-    text[258] = 'x';
-    assert_non_null(tracestate_fault(text));
-    memset(text, 'a', 256);
-    text[256] = '=';
-    text[257] = '1';
-    text[258] = '\0';
-    assert_null(tracestate_fault(text));
-    strcat(text, ",b=1,c=");
-    memset(text + strlen(text), 'x', 250);
-    assert_non_null(strstr(tracestate_fault(text), "at most 512 bytes"));
-}
-
-TEST(test_trace_context_of_jobs)
-{
-#define JOB(more) "{\"input\":\"a\",\"output\":\"b\"," more "}"
-    expect(JOB("\"traceparent\":\"00-" TRACE "-" PARENT "-01\",\"tracestate\":\"a=1\""), NULL,
-           STATUS_OK, NULL);
-    expect(JOB("\"traceparent\":1"), NULL, STATUS_BAD_JOB, "traceparent is 1; it must be a string");
-    expect(JOB("\"traceparent\":\"00-1\""), NULL, STATUS_BAD_JOB,
-           "traceparent is \"00-1\"; it must be 2, 32, 16 and 2 lower-case hexadecimal digits");
-    expect(JOB("\"tracestate\":\"a=1\""), NULL, STATUS_BAD_JOB,
-           "the job has a tracestate, but no traceparent");
-    expect(JOB("\"traceparent\":\"\",\"tracestate\":\"a=1\""), NULL, STATUS_BAD_JOB,
-           "traceparent is \"\"; it must be");
-    expect(JOB("\"traceparent\":\"00-" TRACE "-" PARENT "-01\",\"tracestate\":[]"), NULL,
-           STATUS_BAD_JOB, "tracestate is []; it must be a string");
-#undef JOB
 }
 
 TEST(test_how_an_input_is_read)
 {
-    static const struct row rows[] = {
+    static const struct job_row rows[] = {
         {"\"background\":[0,128,255]", STATUS_OK, NULL},
         {"\"background\":[0,0]", STATUS_BAD_JOB, "background"},
         {"\"background\":[0,0,0,0]", STATUS_BAD_JOB, "background"},
@@ -728,9 +287,10 @@ TEST(test_how_an_input_is_read)
         {"\"frames\":\"all\",\"page\":0", STATUS_BAD_JOB, "the job has a page"},
         {"\"frames\":\"all\",\"on_error\":\"skip\"", STATUS_BAD_JOB, "on_error"},
         {"\"frames\":\"all\"", STATUS_BAD_JOB,
-         "output names one file for many images; put %p or %n into it, or end it in .webp or .tar"},
+         "output names one file for many images; put %p or %n into it, end it in .webp or "
+         ".tar, or set pack to \"array\""},
     };
-    run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
+    job_run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
 }
 
 /* The frames of an input are many images, whose outputs are those of a list, or a movie. */
@@ -753,22 +313,23 @@ TEST(test_all_frames)
         struct error error = {0};
         snprintf(text, sizeof text, "{\"input\":\"a.gif\",\"frames\":\"all\",\"output\":%s}",
                  cases[i].output);
-        assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+        assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_OK);
         assert_int_equal(job.source, JOB_ANIMATION);
         assert_true(job.fails_on_error);
         assert_int_equal(job.outputs[0].pack, cases[i].pack);
         job_clear(&job);
     }
-    expect("{\"inputs\":[\"a.gif\"],\"frames\":\"all\",\"output\":\"%%n.png\"}", NULL,
-           STATUS_BAD_JOB, "the job has inputs");
-    expect("{\"input\":\"a.gif\",\"frames\":\"all\",\"output\":{\"key\":\"ns:img:a\",\"format\":"
-           "\"webp\"}}",
-           NULL, STATUS_BAD_JOB, "output names one file for many images; put %p or %n into it");
+    job_expect("{\"inputs\":[\"a.gif\"],\"frames\":\"all\",\"output\":\"%%n.png\"}", NULL,
+               STATUS_BAD_JOB, "the job has inputs");
+    job_expect(
+        "{\"input\":\"a.gif\",\"frames\":\"all\",\"output\":{\"key\":\"ns:img:a\",\"format\":"
+        "\"webp\"}}",
+        NULL, STATUS_BAD_JOB, "output names one file for many images; put %p or %n into it");
 }
 
 TEST(test_the_rest)
 {
-    static const struct row rows[] = {
+    static const struct job_row rows[] = {
         {"\"timeout_s\":60", STATUS_OK, NULL},
         {"\"timeout_s\":0.001", STATUS_OK, NULL},
         {"\"timeout_s\":0", STATUS_BAD_JOB, "above 0, at most 60"},
@@ -825,11 +386,11 @@ TEST(test_the_rest)
         {"\"id\":\"a\\u0080\"", STATUS_BAD_JOB, "control"},
         {"\"id\":\"\\u00a0\"", STATUS_OK, NULL},
     };
-    run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
+    job_run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);
     for (size_t length = JOB_ID_BYTES_MAX; length <= JOB_ID_BYTES_MAX + 1; length++) {
-        char *id = repeat("i", length, "");
-        expect("{\"input\":\"a\",\"output\":\"b\",\"id\":\"%s\"}", id,
-               length > JOB_ID_BYTES_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
+        char *id = job_repeat("i", length, "");
+        job_expect("{\"input\":\"a\",\"output\":\"b\",\"id\":\"%s\"}", id,
+                   length > JOB_ID_BYTES_MAX ? STATUS_BAD_JOB : STATUS_OK, NULL);
         free(id);
     }
 }
@@ -844,7 +405,7 @@ TEST(test_size)
         struct job job;
         struct error error = {0};
         bool fits = length <= JOB_BYTES_MAX;
-        assert_int_equal(job_parse(&job, text, length, &rules, &error),
+        assert_int_equal(job_parse(&job, text, length, &job_row_rules, &error),
                          fits ? STATUS_OK : STATUS_BAD_JSON);
         assert_string_equal(error.text,
                             fits ? "" : "the job has 65537 bytes; at most 65536 are allowed");
@@ -862,7 +423,7 @@ TEST(test_bad_job_gives_back_id_meta_reply)
     for (size_t i = 0; i < 2; i++) {
         struct job job;
         struct error error = {0};
-        assert_int_not_equal(job_parse(&job, texts[i], strlen(texts[i]), &rules, &error),
+        assert_int_not_equal(job_parse(&job, texts[i], strlen(texts[i]), &job_row_rules, &error),
                              STATUS_OK);
         assert_string_equal(job.id, "i");
         assert_string_equal(job.reply_to, "ns:reply:r");
@@ -873,7 +434,7 @@ TEST(test_bad_job_gives_back_id_meta_reply)
     struct job job;
     struct error error = {0};
     static const char text[] = "{\"id\":1,\"meta\":2,\"reply_to\":\"ns:reply:r\"}";
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_BAD_JOB);
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_BAD_JOB);
     assert_null(job.id);
     assert_non_null(job.meta);
     assert_string_equal(job.reply_to, "ns:reply:r");
@@ -893,7 +454,7 @@ TEST(test_drop_tree)
         "\"content_disposition\":\"inline\",\"cache_control\":\"no-store\"}}}]}";
     struct job job;
     struct error error = {0};
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_OK);
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_OK);
     assert_true(job_drop_tree(&job));
     assert_null(job.root);
     assert_null(job.outputs[1].ops);
@@ -920,14 +481,14 @@ TEST(test_drop_tree_of_bad)
     static const char text[] = "{\"id\":\"i\",\"meta\":5,\"ops\":[0],\"input\":\"a\"}";
     struct job job;
     struct error error = {0};
-    assert_int_equal(job_parse(&job, text, strlen(text), &rules, &error), STATUS_BAD_JOB);
+    assert_int_equal(job_parse(&job, text, strlen(text), &job_row_rules, &error), STATUS_BAD_JOB);
     assert_true(job_drop_tree(&job));
     assert_null(job.root);
     assert_string_equal(job.id, "i");
     assert_string_equal(job.meta->valuestring, "5");
     assert_string_equal(job.input.path, "a");
     job_clear(&job);
-    assert_int_equal(job_parse(&job, "{", 1, &rules, &error), STATUS_BAD_JSON);
+    assert_int_equal(job_parse(&job, "{", 1, &job_row_rules, &error), STATUS_BAD_JSON);
     assert_true(job_drop_tree(&job));
     job_clear(&job);
 }

@@ -162,8 +162,10 @@ def webp(
         libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
         the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
         three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
-        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96.
-        Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of
+        three eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with
+        13G. An output that needs more fails with over_budget. Colours of an AVIF have half the
+        resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -216,8 +218,10 @@ def avif(
         libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
         the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
         three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
-        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96.
-        Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of
+        three eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with
+        13G. An output that needs more fails with over_budget. Colours of an AVIF have half the
+        resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -273,8 +277,10 @@ def jxl(
         libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
         the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
         three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
-        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96.
-        Colours of an AVIF that is not lossless have half the resolution (4:2:0).
+        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of
+        three eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with
+        13G. An output that needs more fails with over_budget. Colours of an AVIF have half the
+        resolution (4:2:0).
     recompress: True or False; default: False. true makes a JPEG XL of an input JPEG, on average a
         fifth smaller, from which the same JPEG can be made again, byte for byte; or that JPEG of
         such a JPEG XL. No pixel is decoded, all metadata stays, and the orientation is not applied:
@@ -438,8 +444,10 @@ def image(
         encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is the
         effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes three
         times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as long
-        for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96. Colours
-        of an AVIF that is not lossless have half the resolution (4:2:0).
+        for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of three
+        eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with 13G. An
+        output that needs more fails with over_budget. Colours of an AVIF have half the resolution
+        (4:2:0).
     recompress: True or False. true makes a JPEG XL of an input JPEG, on average a fifth smaller,
         from which the same JPEG can be made again, byte for byte; or that JPEG of such a JPEG XL.
         No pixel is decoded, all metadata stays, and the orientation is not applied: the output has
