@@ -255,6 +255,11 @@ size_t codec_decoder_bytes(const struct format *format, uint32_t width, uint32_t
     return region + codec_of(format)->decoder_bytes(width, height, channels, settings);
 }
 
+uint32_t codec_opaque_channels(const struct format *format, uint32_t channels)
+{
+    return channels == 4 && codec_of(format)->drops_opaque_alpha ? 3 : channels;
+}
+
 uint64_t codec_encoder_blind_ns(const struct format *format, uint32_t width, uint32_t height,
                                 uint32_t channels, const struct encoder_settings *settings)
 {

@@ -104,6 +104,8 @@ struct encode_request {
                         use it; other formats have the orientation in EXIF */
     uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0 = none */
     const struct codec_caller *caller; /* optional */
+    size_t memory_max; /* the memory for this encode, if it was asked for as if all pixels were
+                          opaque; an encode that needs more is over_budget. 0: enough for any */
     unsigned restart_interval; /* for the self-test: MCUs (blocks of all components) between two
                                   restart markers of a JPEG. 0: no restart markers */
 };
@@ -209,6 +211,8 @@ size_t codec_encoded_bytes(const struct format *format, uint32_t width, uint32_t
 size_t codec_encoder_bytes(const struct format *format, uint32_t width, uint32_t height,
                            uint32_t channels, const struct encoder_settings *settings,
                            size_t metadata_bytes);
+/* The channels to ask codec_encoder_bytes for, if the image has alpha but is opaque. */
+uint32_t codec_opaque_channels(const struct format *format, uint32_t channels);
 
 /* The most memory, in bytes, that codec_decode needs for a file of the own encoder with these
  * settings or a lower quality: an upper bound of info->codec_bytes, without the file's length and
@@ -232,7 +236,7 @@ enum status codec_recompress(struct codec_context *context, const uint8_t *bytes
                              struct codec_sink *sink, struct error *error) MUST_CHECK;
 
 /* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. The format is no tensor.
- * Errors: encode_failed, out_of_memory, timeout, or the status of flush. */
+ * Errors: encode_failed, over_budget, out_of_memory, timeout, or the status of flush. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,
                          struct error *error) MUST_CHECK;

@@ -73,6 +73,7 @@ struct codec {
      * gradients and periodic images. NULL if it is only some milliseconds per image. */
     uint64_t (*encoder_blind_ns)(uint32_t channels, const struct encoder_settings *settings);
     size_t metadata_copies; /* copies of the metadata that the encoder has in memory at once */
+    bool drops_opaque_alpha; /* an alpha that is opaque needs no memory of the encoder */
 };
 
 #define FORMAT(name, ...) extern const struct codec codec_##name;

@@ -40,4 +40,5 @@ const struct codec codec_avif = {
     .encoder_bytes = avif_encoder_bytes,
     .decoder_bytes = avif_decoder_bytes,
     .metadata_copies = AVIF_METADATA_COPIES,
+    .drops_opaque_alpha = true,
 };

@@ -158,11 +158,28 @@ size_t avif_encoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
     return channels == 4 && libaom > own ? libaom : own;
 }
 
+/* Whether libaom may have the memory that it needs. */
+static bool check_memory(const struct image *src, const struct encode_request *request,
+                         struct error *error)
+{
+    size_t need = codec_encoder_bytes(request->format, src->width, src->height, src->channels,
+                                      &request->encoder, codec_metadata_bytes(request));
+    if (request->memory_max == 0 || need <= request->memory_max)
+        return true;
+    error_set(error, STATUS_OVER_BUDGET,
+              "an AVIF of %u x %u pixels that are not all opaque needs %zu bytes; the limit is %zu "
+              "bytes, three eighths of host_bytes less what the job needs besides",
+              src->width, src->height, need, request->memory_max);
+    return false;
+}
+
 enum status avif_encode(void *state, const struct image *src, const struct encode_request *request,
                         struct codec_sink *sink, struct error *error)
 {
     bool own =
         may_be_own(src->width, src->height, src->channels, &request->encoder) && is_opaque(src);
-    return own ? own_encode(src, request, sink, error)
-               : libaom_encode(state, src, request, sink, error);
+    if (own)
+        return own_encode(src, request, sink, error);
+    return check_memory(src, request, error) ? libaom_encode(state, src, request, sink, error)
+                                             : error->status;
 }

@@ -55,6 +55,13 @@ static const struct {
                       1u << CODEC_ROWS | 1u << CODEC_PART},
 };
 
+static const char *verb_of(const struct codec_task *task)
+{
+    if (task->format != &codec_text_format)
+        return kinds[task->kind].verb;
+    return task->kind == CODEC_PROBE ? "measure" : "draw";
+}
+
 static _Atomic uint64_t replaced[CODEC_REPLACE_REASONS];
 
 uint64_t codec_process_replaced(enum codec_replace_reason why)
@@ -276,16 +283,16 @@ static enum status report_death(struct codec_process *process, const struct code
         error_set(error, STATUS_OUT_OF_MEMORY,
                   "the codec process was killed while it had to %s "
                   "the %s; perhaps memory ran out",
-                  kinds[task->kind].verb, format_title(task->format));
+                  verb_of(task), format_title(task->format));
     else if (WIFSIGNALED(status))
         error_set(error, crashed, "%s crashed (signal %d, %s) while it had to %s the %s",
                   task->format->library, WTERMSIG(status), strsignal(WTERMSIG(status)),
-                  kinds[task->kind].verb, format_title(task->format));
+                  verb_of(task), format_title(task->format));
     else
         error_set(error, crashed,
                   "the codec process ended with status %d while it had to %s the "
                   "%s",
-                  WEXITSTATUS(status), kinds[task->kind].verb, format_title(task->format));
+                  WEXITSTATUS(status), verb_of(task), format_title(task->format));
     say_replaced(process, CODEC_REPLACED_CRASHED, error->text);
     forget(process);
     return error->status;
@@ -314,7 +321,7 @@ static enum status lack_memory(struct codec_process *process, const struct codec
 {
     error_set(error, kinds[task->kind].over,
               "%s needs more memory to %s the %s than the limit of %llu bytes",
-              task->format->library, kinds[task->kind].verb, format_title(task->format),
+              task->format->library, verb_of(task), format_title(task->format),
               (unsigned long long)(task->region_bytes + task->work_bytes));
     bool is_used = process->is_used;
     replace_process(process, CODEC_REPLACED_MEMORY, error);
@@ -335,8 +342,8 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
                                    struct error *error)
 {
     error_set(error, kinds[task->kind].crashed,
-              "the codec process sent a wrong reply while it had to %s the %s",
-              kinds[task->kind].verb, format_title(task->format));
+              "the codec process sent a wrong reply while it had to %s the %s", verb_of(task),
+              format_title(task->format));
     replace_process(process, CODEC_REPLACED_CRASHED, error);
     return error->status;
 }

@@ -106,9 +106,12 @@ static size_t most_of(const struct job_run *run, size_t index, need_fn *need)
     const struct job_output *wanted = &run->job.outputs[index];
     const struct plan_variant *v = &run->plan.variants[output->variant];
     const struct format *format = NULL;
+    uint32_t channels = v->channels;
     size_t most = 0, metadata = image_info_metadata_bytes(&run->info, output->metadata);
+    if (run->reserved.opaque_only && output->format && wanted->encoder.ssim == 0)
+        channels = codec_opaque_channels(output->format, channels);
     if (!wanted->formats)
-        return need(output->format, v->width, v->height, v->channels, &wanted->encoder, metadata);
+        return need(output->format, v->width, v->height, channels, &wanted->encoder, metadata);
     while ((format = job_outputs_next_format(wanted, format, v->width, v->height, v->channels))) {
         struct encoder_settings settings = job_outputs_settings(wanted, format);
         size_t one = need(format, v->width, v->height, v->channels, &settings, metadata);
@@ -126,7 +129,7 @@ static size_t output_need(const struct job_run *run, size_t index)
     return most_of(run, index, encoder->ssim > 0 ? codec_ssim_bytes : codec_encoder_bytes);
 }
 
-static size_t encoder_need(const struct job_run *run)
+size_t admission_encoder_bytes(const struct job_run *run)
 {
     size_t need = 0;
     for (size_t i = 0; i < run->job.output_count && !run->measures; i++) {
@@ -167,7 +170,7 @@ bool admission_lends_output(const struct job_run *run, size_t index)
  * Codecs that run on a device need no memory here. */
 static size_t working_need(const struct job_run *run)
 {
-    size_t encoder = encoder_need(run);
+    size_t encoder = admission_encoder_bytes(run);
     size_t decoder = run->input.decoder == CODEC_ON_HOST ? run->info.codec_bytes : 0;
     return (encoder > decoder ? encoder : decoder) + run->plan_bytes +
            image_info_metadata_bytes(&run->info, METADATA_ALL);
@@ -241,8 +244,12 @@ static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
 
 bool admission_check(struct job_run *run, size_t lane_bytes_max)
 {
+    run->reserved.opaque_only = false;
     size_t working = working_need(run);
     if (working <= lane_bytes_max)
+        return true;
+    run->reserved.opaque_only = true;
+    if (working_need(run) <= lane_bytes_max)
         return true;
     error_set(&run->error, STATUS_OVER_BUDGET,
               "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
@@ -256,10 +263,11 @@ bool admission_check(struct job_run *run, size_t lane_bytes_max)
  * job has failed. */
 static bool lane_need(struct job_run *run, size_t *results, size_t *all)
 {
-    size_t most = run->pipeline->admission.lane_bytes_max, working = working_need(run);
-    *results = results_need(run);
+    size_t most = run->pipeline->admission.lane_bytes_max;
     if (!admission_check(run, most))
         return false;
+    size_t working = working_need(run);
+    *results = results_need(run);
     if (*results > most - working)
         *results = most - working;
     *all = working + *results;
@@ -397,7 +405,7 @@ static void keep(struct admission *admission, struct job_run *run, size_t need)
 
 void admission_keep_encoder(struct job_run *run)
 {
-    size_t need = encoder_need(run) + run->plan_bytes +
+    size_t need = admission_encoder_bytes(run) + run->plan_bytes +
                   image_info_metadata_bytes(&run->info, METADATA_ALL);
     struct admission *admission = lock(run);
     keep(admission, run, need + run->reserved.results_room);

@@ -53,7 +53,8 @@ struct admission {
 /* The part of host_bytes that is the lane. */
 size_t admission_lane_bytes(uint64_t host_bytes);
 /* Fails a job if its decoder, or an encoder, needs more than the whole lane. It must have a plan.
- * false: run->error is set. */
+ * If an encoder needs more because of an alpha, the job goes on without this memory, and the alpha
+ * must turn out to be opaque: only its pixels tell. false: run->error is set. */
 bool admission_check(struct job_run *run, size_t lane_bytes_max);
 
 /* jobs_now: jobs that can run at once. jobs_max: those plus the jobs kept ready to follow them. */
@@ -93,6 +94,7 @@ bool admission_step_aside(struct job_run *run);
  * written them to a tar or an array: they were made there by a device, or by the passes. Only if
  * the job needs no worker: others would wait for its part. */
 bool admission_lends_output(const struct job_run *run, size_t index);
+size_t admission_encoder_bytes(const struct job_run *run); /* the most that an output needs */
 size_t admission_need(const struct job_run *run); /* at most, lane and pinned memory together */
 /* After the decode: releases the decoder's memory, keeps the encoder's and the results'. */
 void admission_keep_encoder(struct job_run *run);

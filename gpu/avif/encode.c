@@ -18,6 +18,7 @@ enum { TILE_SIZE_BYTES = 4 };
 struct job {
     struct avif_encoder encoder;
     struct avif_tokeniser tokeniser;
+    struct avif_quantiser quantisers[ACTIVITIES];
     struct avif_all_cdfs cdfs;
     struct avif_range_coder coder;
     bool (*is_stopped)(void *context);
@@ -232,6 +233,10 @@ enum status avif_encode_with(const struct avif_kernels *kernels, const struct im
     (void)place(work, &job);
     job.tokeniser.encoder = &job.encoder;
     job.encoder.kernels = kernels;
+    if (job.encoder.frame.tools.by_activity) {
+        avif_set_quantisers(&job.encoder.frame, job.quantisers);
+        job.encoder.quantisers = job.quantisers;
+    }
     avif_import(source, &job.encoder);
     job.encoder.frame.palettes =
         job.encoder.frame.tools.palettes && avif_has_palettes(&job.encoder);

@@ -547,6 +547,26 @@ TEST(test_over_budget)
     strcpy(w->ns, "gpuimgd");
 }
 
+/* An AVIF of opaque pixels needs less memory than one with alpha. */
+TEST(test_alpha_over_budget)
+{
+    static const uint8_t unused_colour[] = {0, 1, 0, 254, 0, 3};
+    struct picture_file opaque = make_png(.width = 160, .height = 120, .colour_type = 2);
+    picture_png_insert(&opaque, "IDAT", "tRNS", unused_colour, sizeof unused_colour);
+    world_put_picture(w, "opaque.png", opaque);
+    put_png("alpha.png", .width = 160, .height = 120, .colour_type = 6);
+    strcpy(w->ns, "narrow");
+    struct process *narrow = start_ready(1, "--host_bytes=4M", "--input_bytes_max=1M");
+    check_done(check_answer(w, "{'input':'opaque.png','output':'opaque.avif'}"));
+    check_failed(check_answer(w, "{'input':'alpha.png','output':'alpha.avif'}"), "over_budget",
+                 "an AVIF of 160 x 120 pixels that are not all opaque", NULL);
+    check_failed(check_answer(w, "{'input':'opaque.png','output':{'path':'x.avif','effort':4}}"),
+                 "over_budget", "decoding and encoding", NULL);
+    check_stop(narrow);
+    check_clean(w);
+    strcpy(w->ns, "gpuimgd");
+}
+
 /* Limits of size and time that the configuration lowers. */
 TEST(test_lowered_limits)
 {

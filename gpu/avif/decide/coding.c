@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "gpu/avif/decide/activity.h"
 #include "gpu/avif/decide/choose_levels.h"
 #include "gpu/avif/predict/predict.h"
 
@@ -40,6 +41,15 @@ void avif_transform_at(const struct avif_coding *coding, int plane, int x, int y
                                         (size_t)1 << size, size, type, to);
 }
 
+/* Returns the quantiser of the levels of a transform. */
+static const struct avif_quantiser *quantiser_of(const struct avif_encoder *encoder, int plane,
+                                                 int x, int y, int size)
+{
+    if (plane > 0 || !encoder->quantisers)
+        return &encoder->frame.quantiser;
+    return &encoder->quantisers[avif_activity(&encoder->source[0], x, y, size)];
+}
+
 int avif_code_transform(struct avif_coding *coding, int plane, int x, int y, int size, int type,
                         const struct avif_trial *trial, int16_t *levels)
 {
@@ -52,7 +62,7 @@ int avif_code_transform(struct avif_coding *coding, int plane, int x, int y, int
     for (size_t row = 0; row < side; row++)
         memcpy(at + row * to->stride, trial->prediction + row * side, side);
     int end = avif_choose_levels(encoder->kernels, &trial->coefficients, size,
-                                 &encoder->frame.quantiser, levels, columns, &rows);
+                                 quantiser_of(encoder, plane, x, y, size), levels, columns, &rows);
     if (end > 0)
         encoder->kernels->inverse(columns, size, type, rows, at, to->stride);
     coding->any |= end > 0;

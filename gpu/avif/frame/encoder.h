@@ -54,6 +54,7 @@ struct avif_tools {
     bool smooth, diagonals; /* prediction modes besides DC, V and H */
     bool split_transforms;  /* of luma blocks, once */
     bool palettes;          /* of blocks, in images of screens */
+    bool by_activity;       /* luma's levels count for more in blocks of little contrast */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
     unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
@@ -91,6 +92,9 @@ DEVICE int64_t avif_cost_of(const struct avif_quantiser *quantiser, int64_t sixt
 {
     return (quantiser->lambda * sixteenths) >> COST_BITS;
 }
+
+/* Classes of luma blocks by their contrast: how often variance doubles (decide/activity.h). */
+enum { ACTIVITIES = 10 };
 
 /* Strengths of the filters after the reconstruction (AV1 5.9.11, 5.9.19). */
 struct avif_filters {
@@ -182,6 +186,7 @@ struct avif_encoder {
     struct avif_block *blocks; /* by cell, cells_x per row */
     struct avif_superblock *superblock;
     struct avif_palette_block *palettes;
+    const struct avif_quantiser *quantisers; /* of luma's levels, by activity; NULL: the frame's */
     const struct avif_kernels *kernels;
 };
 
@@ -201,6 +206,8 @@ DEVICE struct avif_block *avif_block_at(const struct avif_encoder *encoder, int 
 /* Sets all members. Returns false if the encoder does not take such an image. */
 bool avif_frame_set(struct avif_frame *frame, uint32_t width, uint32_t height, uint32_t channels,
                     const struct avif_encode_options *options);
+/* Makes the quantisers of luma's levels, whose costs of bits grow with the contrast. */
+void avif_set_quantisers(const struct avif_frame *frame, struct avif_quantiser to[ACTIVITIES]);
 /* Returns seq_level_idx of the sequence header. */
 int avif_level(const struct avif_frame *frame);
 

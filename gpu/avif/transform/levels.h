@@ -14,7 +14,7 @@ enum {
     /* Of a level when the end of the levels is chosen. */
     COST_TAIL_LEVEL = 16 + 26,
     COST_TAIL_DOUBLING = 30,
-    COST_TAIL_ZERO = 7
+    COST_TAIL_ZERO = 4
 };
 
 /* value + rounding < 2^18, so that this is the quotient, rounded down. */

@@ -187,6 +187,26 @@ TEST(test_alpha)
     free(rgb.pixels);
 }
 
+/* With memory only for opaque pixels, others are refused before they are encoded. */
+TEST(test_memory_of_alpha)
+{
+    const struct format *avif = format_by_name("avif");
+    struct encode_request request = {.format = avif,
+                                     .encoder = {.quality = 70, .effort = first_effort}};
+    struct image rgba = scene(61, 47, 4);
+    struct rig_sink sink = {.bytes_max = 0};
+    request.memory_max =
+        codec_encoder_bytes(avif, 61, 47, codec_opaque_channels(avif, 4), &request.encoder, 0);
+    assert_true(request.memory_max < codec_encoder_bytes(avif, 61, 47, 4, &request.encoder, 0));
+    assert_int_equal(rig_encode_into(&rig, &rgba, &request, 65536, &sink), STATUS_OK);
+    picture_free(&sink.file);
+    rgba.pixels[3] = 254;
+    assert_int_equal(rig_encode_into(&rig, &rgba, &request, 65536, &sink), STATUS_OVER_BUDGET);
+    assert_int_equal(sink.file.length, 0);
+    picture_free(&sink.file);
+    free(rgba.pixels);
+}
+
 /* ---- files ---- */
 
 /* Each file has about the PSNR of libaom's at the same quality, in all of its pixels. */

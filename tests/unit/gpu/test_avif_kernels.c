@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "gpu/avif/decide/activity.h"
 #include "gpu/avif/kernels/kernels.h"
 #include "gpu/avif/predict/predict.h"
 #include "gpu/avif/transform/levels.h"
@@ -156,6 +157,66 @@ TEST(levels_are_quotients)
             assert_int_equal(avif_level_of(value, rounding, quantiser.inverse[i % 2]),
                              (value + rounding) / step);
         }
+    }
+}
+
+/* Noise of -contrast to contrast. */
+static void fill_noise(struct block *block, int contrast)
+{
+    for (int i = 0; i < STRIDE * SIDE; i++)
+        block->source[i] =
+            (uint8_t)(contrast > 127 ? 255 * random_below(2)
+                                     : 128 + random_below((uint32_t)(2 * contrast + 1)) - contrast);
+}
+
+/* How often 2 v + c is twice c, which are the variance and the constant in SSIM's divisor. */
+static int activity_of(const uint8_t *samples)
+{
+    double sum = 0, squares = 0, constant = 58;
+    for (int i = 0; i < 64; i++) {
+        double value = samples[i / 8 * STRIDE + i % 8];
+        sum += value / 64;
+        squares += value * value / 64;
+    }
+    return (int)log2((floor(2 * (squares - sum * sum)) + constant) / constant);
+}
+
+TEST(activities_are_means_of_doublings)
+{
+    static const int contrasts[] = {0, 1, 4, 8, 16, 32, 64, 127, 128};
+    struct block block;
+    const struct avif_plane plane = {block.source, STRIDE};
+    for (size_t i = 0; i < COUNT_OF(contrasts); i++)
+        for (int size = 2; size <= 6; size++) {
+            int cells = size > 3 ? 1 << (size - 3) : 1;
+            double sum = 0;
+            fill_noise(&block, contrasts[i]);
+            for (int k = 0; k < cells * cells; k++)
+                sum += activity_of(block.source + k / cells * 8 * STRIDE + k % cells * 8);
+            int activity = avif_activity(&plane, 0, 0, size);
+            assert_int_equal(activity, (int)(sum / (cells * cells) + 0.5));
+            assert_in_range(activity, 0, contrasts[i] > 0 ? ACTIVITIES - 1 : 0);
+        }
+}
+
+/* By the fourth root of 2 for each doubling. */
+TEST(bits_cost_more_amid_contrast)
+{
+    for (int quality = 1; quality < 100; quality += 7) {
+        struct avif_frame frame;
+        struct avif_quantiser quantisers[ACTIVITIES];
+        const struct avif_encode_options options = {.quality = quality, .effort = 1};
+        assert_true(avif_frame_set(&frame, 64, 64, 3, &options));
+        avif_set_quantisers(&frame, quantisers);
+        for (int i = 1; i < ACTIVITIES; i++) {
+            double times = (double)quantisers[i].lambda / (double)quantisers[i - 1].lambda;
+            assert_true(fabs(times - sqrt(sqrt(2))) < 0.02);
+            for (int group = 0; group < LOWER_CLASSES; group++)
+                assert_true(quantisers[i].lowered[1][group] >= quantisers[i - 1].lowered[1][group]);
+            assert_int_equal(quantisers[i].steps[1], frame.quantiser.steps[1]);
+        }
+        assert_true(quantisers[0].lambda < frame.quantiser.lambda);
+        assert_true(quantisers[ACTIVITIES - 1].lambda > frame.quantiser.lambda);
     }
 }
 
