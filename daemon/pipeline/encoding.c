@@ -153,6 +153,7 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
 {
     struct job_run_output *output = &run->outputs[index];
     struct encode_request request = job_outputs_encode_request(run, index);
+    request.memory_max = run->reserved.opaque_only ? admission_encoder_bytes(run) : 0;
     struct image image = plan_result(&run->plan, output->variant, run->reserved.memory.input,
                                      run->reserved.memory.output);
     bool searches = request.encoder.max_bytes > 0 || request.encoder.ssim > 0;
