@@ -40,14 +40,15 @@ def jpeg(
 ) -> Output:
     """Writes a JPEG.
 
-    quality: 1 to 100; default: 85. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
-        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
-        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
-        taken. The result names the quality and the similarity. Only luma is compared, in windows of
-        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
-        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
-        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
-        further. An error together with lossless.
+    quality: 1 to 100; default: 85. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: a
+        quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999, while the next lower quality has
+        not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
+        names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
+        with alpha, over black and over white, and the lower similarity counts. Each trial encodes
+        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
+        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
+        error together with lossless.
     progressive: True or False; default: False.
     subsampling: 420, 422, 444, gray; default: 420. How Cb and Cr are stored: 420 at half the width
         and height, 422 at half the width, 444 in full; gray writes no colours, as after the
@@ -141,14 +142,15 @@ def webp(
 ) -> Output:
     """Writes a WebP.
 
-    quality: 1 to 100; default: 80. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
-        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
-        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
-        taken. The result names the quality and the similarity. Only luma is compared, in windows of
-        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
-        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
-        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
-        further. An error together with lossless.
+    quality: 1 to 100; default: 80. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: a
+        quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999, while the next lower quality has
+        not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
+        names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
+        with alpha, over black and over white, and the lower similarity counts. Each trial encodes
+        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
+        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
+        error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -199,14 +201,15 @@ def avif(
 ) -> Output:
     """Writes an AVIF.
 
-    quality: 1 to 100; default: 60. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
-        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
-        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
-        taken. The result names the quality and the similarity. Only luma is compared, in windows of
-        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
-        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
-        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
-        further. An error together with lossless.
+    quality: 1 to 100; default: 60. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: a
+        quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999, while the next lower quality has
+        not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
+        names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
+        with alpha, over black and over white, and the lower similarity counts. Each trial encodes
+        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
+        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
+        error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -256,14 +259,15 @@ def jxl(
 ) -> Output:
     """Writes a JPEG XL.
 
-    quality: 1 to 100; default: 90. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the
-        lowest quality of min to max, by default 1 to 100, whose file has at least this structural
-        similarity (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is
-        taken. The result names the quality and the similarity. Only luma is compared, in windows of
-        8 x 8 pixels; with alpha, over black and over white, and the lower similarity counts. Each
-        trial encodes and decodes the image; there are at most nine, usually four. The CPU encodes
-        such an output, and needs memory for a file and its pixels. max_bytes may lower the quality
-        further. An error together with lossless.
+    quality: 1 to 100; default: 90. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: a
+        quality of min to max, by default 1 to 100, whose file has at least this structural
+        similarity (SSIM) to the image, of 0.000001 to 0.999999, while the next lower quality has
+        not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
+        names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
+        with alpha, over black and over white, and the lower similarity counts. Each trial encodes
+        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
+        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
+        error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -410,14 +414,15 @@ def image(
     """Writes the format of the suffix, or else that of the input. An encoder's key for another
     format is an error of the job.
 
-    quality: 1 to 100. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: the lowest quality
-        of min to max, by default 1 to 100, whose file has at least this structural similarity
-        (SSIM) to the image, of 0.000001 to 0.999999. If no quality reaches it, max is taken. The
-        result names the quality and the similarity. Only luma is compared, in windows of 8 x 8
-        pixels; with alpha, over black and over white, and the lower similarity counts. Each trial
-        encodes and decodes the image; there are at most nine, usually four. The CPU encodes such an
-        output, and needs memory for a file and its pixels. max_bytes may lower the quality further.
-        An error together with lossless.
+    quality: 1 to 100. Or an object such as {"ssim": 0.98, "min": 30, "max": 95}: a quality of min
+        to max, by default 1 to 100, whose file has at least this structural similarity (SSIM) to
+        the image, of 0.000001 to 0.999999, while the next lower quality has not: of photographs the
+        lowest such one. If no quality reaches it, max is taken. The result names the quality and
+        the similarity. Only luma is compared, in windows of 8 x 8 pixels; with alpha, over black
+        and over white, and the lower similarity counts. Each trial encodes and decodes the image;
+        there are at most nine, usually four. The CPU encodes such an output, and needs memory for a
+        file and its pixels. max_bytes may lower the quality further. An error together with
+        lossless.
     compression: 0 to 9. Levels 1 to 3 give the same result, unless there is a palette, and suit
         photographs and edges. Levels 4 to 9 try all filters and search for repetitions: they take
         ten to hundreds of times as long, and make smaller files of drawings and screenshots.
