@@ -247,6 +247,7 @@ TEST(test_bad_texts)
          "ops[0].text \"a\U0010fffd\": no installed font has the "
          "character U+10FFFD"},
         {"'text':'WWWWWWWWWWWWWWWWWWWW','size':2000", "image_too_large", "ops[0].text \"WWWW"},
+        {"'text':'a\\u0085'", "bad_op", "ops[0] text: text has the control character U+0085"},
         {"'text':'a\\u0000'", "bad_json", "\\u0000 is not allowed"},
         {"'text':'a\xff'", "bad_json", "not valid UTF-8"},
     };
