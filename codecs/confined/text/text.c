@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <pango/pangocairo.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "codecs/confined/confined.h"
 #include "codecs/confined/text/fonts.h"
@@ -65,6 +67,30 @@ static bool lack_memory(struct codec_reply *reply)
     return false;
 }
 
+/* Whether the process is near its limits. errno does not tell it: after an allocation that failed,
+ * FreeType closes the font, which the kernel refuses. */
+static bool is_short(void)
+{
+    enum { table = 8 * MIB, file = 64 * MIB };
+    void *some = malloc(table);
+    void *place = mmap(NULL, file, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool has_both = some && place != MAP_FAILED;
+    free(some);
+    if (place != MAP_FAILED)
+        munmap(place, file);
+    return !has_both;
+}
+
+static bool lack_font(PangoFont *font, struct codec_reply *reply)
+{
+    PangoFontDescription *description = pango_font_describe(font);
+    confined_fail(reply, STATUS_BAD_OP, "the installed font %s cannot be read; repair or remove it",
+                  pango_font_description_get_family(description));
+    pango_font_description_free(description);
+    errno = 0; /* cairo reports a lack of memory */
+    return false;
+}
+
 /* Checks that each character of a run has a glyph. If a font could not be read, Pango draws boxes
  * without an error. */
 static bool check_run(const PangoGlyphItem *run, struct codec_reply *reply)
@@ -72,18 +98,20 @@ static bool check_run(const PangoGlyphItem *run, struct codec_reply *reply)
     cairo_scaled_font_t *font =
         pango_cairo_font_get_scaled_font((PangoCairoFont *)run->item->analysis.font);
     if (!font || cairo_scaled_font_status(font) != CAIRO_STATUS_SUCCESS)
-        return lack_memory(reply);
+        return is_short() ? lack_memory(reply) : lack_font(run->item->analysis.font, reply);
     for (int i = 0; i < run->glyphs->num_glyphs; i++) {
         PangoGlyph glyph = run->glyphs->glyphs[i].glyph;
         uint32_t character = glyph & ~PANGO_GLYPH_UNKNOWN_FLAG;
         if (glyph == PANGO_GLYPH_EMPTY || !(glyph & PANGO_GLYPH_UNKNOWN_FLAG))
             continue;
-        if (fonts_have(character))
+        bool is_known = fonts_have(character);
+        if (is_known && is_short())
             return lack_memory(reply);
+        errno = 0; /* of a library's attempt */
         confined_fail(reply, STATUS_BAD_OP,
-                      "no installed font has the character U+%04X; install one that has it, or "
+                      "no installed font %s the character U+%04X; install one that has it, or "
                       "leave the character out",
-                      (unsigned)character);
+                      is_known ? "can draw" : "has", (unsigned)character);
         return false;
     }
     return true;
@@ -102,6 +130,7 @@ static bool check_glyphs(PangoLayout *layout, struct codec_reply *reply)
  * first laid out with this size, with which the longest text of the widest letters fits. */
 #define TRIAL_SIZE 64
 #define PIXELS_MAX 1000000
+#define SIDE_MAX   32767 /* of cairo's images */
 
 /* Checks the lines before they are wrapped, laid out with TRIAL_SIZE or the size of the style. */
 static bool check_length(PangoLayout *layout, const struct text_style *style, uint32_t size,
@@ -184,7 +213,12 @@ static bool open_drawing(struct drawing *drawing, const struct codec_call *call,
     if (!check_height(drawing->layout, style, reply) || !check_glyphs(drawing->layout, reply))
         return false;
     measure(drawing);
-    return true;
+    if (drawing->width <= SIDE_MAX && drawing->height <= SIDE_MAX)
+        return true;
+    confined_fail(reply, STATUS_IMAGE_TOO_LARGE,
+                  "the text is %u x %u pixels; a side of a text may have at most %u",
+                  drawing->width, drawing->height, SIDE_MAX);
+    return false;
 }
 
 static void close_drawing(struct drawing *drawing)

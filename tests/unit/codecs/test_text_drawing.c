@@ -295,6 +295,28 @@ TEST(host_without_fonts)
     setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", fonts.path), 1);
 }
 
+/* fontconfig's cache says that the font has the character, but the file was cut. */
+TEST(font_that_cannot_be_read)
+{
+    struct font_folder folder;
+    need_fonts();
+    if (!fonts.has_han)
+        skip(); /* Droid Sans Fallback is not installed */
+    font_folder_open_empty(&folder);
+    const char *copy = text_of("cp -L %s/fonts/latin.ttf %s/fonts/han.ttf %s/fonts", fonts.path,
+                               fonts.path, folder.path);
+    assert_int_equal(system(copy), 0);
+    setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", folder.path), 1);
+    draw(STYLE(0), "\u4e2d");
+    codec_context_destroy(rig.context);
+    rig.context = codec_context_create();
+    assert_int_equal(truncate(text_of("%s/fonts/han.ttf", folder.path), 1000), 0);
+    refuse(STYLE(0), "\u4e2d", STATUS_BAD_OP,
+           "the installed font Droid Sans Fallback cannot be read; repair or remove it");
+    font_folder_close(&folder);
+    setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", fonts.path), 1);
+}
+
 /* ---- the process ---- */
 
 /* A text replaces the process that has read images, and the new one reads images, too. */
@@ -374,6 +396,10 @@ TEST(too_large)
     refuse(STYLE(.size = TEXT_SIZE_MAX, .spacing = TEXT_SPACING_MAX), repeated("", "\n"),
            STATUS_IMAGE_TOO_LARGE, "4097 lines");
     refuse(STYLE(.size = 500), repeated("", "mmmmmmmm\n"), STATUS_IMAGE_TOO_LARGE, "pixels");
+    rig.limits.side_max = SIDE_CEILING; /* more than cairo's */
+    refuse(STYLE(.size = 100), text_of("%.400s", repeated("", "W")), STATUS_IMAGE_TOO_LARGE,
+           "a side of a text may have at most 32767");
+    rig.limits.side_max = SIDE_DEFAULT;
     rig.limits.pixels_max = 10000;
     refuse(STYLE(.size = 200), "MM", STATUS_IMAGE_TOO_LARGE, "10000");
     rig.limits.pixels_max = PIXELS_DEFAULT;
