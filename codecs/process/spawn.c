@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -158,9 +159,21 @@ static bool take_hello(struct codec_process *process, const char *path, struct e
                           "the same version and restart gpuimgd", path, hello.version,
                           GPUIMGD_VERSION);
     process->base_bytes = hello.address_bytes;
+    process->data_bytes = hello.data_bytes;
     process->can_read = hello.can_read;
     process->can_write = hello.can_write;
     return true;
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+bool codec_process_limit(pid_t pid, int resource, uint64_t bytes)
+{
+    struct rlimit limit;
+    if (prlimit(pid, resource, NULL, &limit) != 0)
+        return false;
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    return prlimit(pid, resource, &limit, NULL) == 0;
 }
 
 static bool is_shortage(int failure)

@@ -435,4 +435,25 @@ TEST(test_own_memory)
     strcpy(w->ns, "gpuimgd");
 }
 
+/* Fonts are mapped files, for which no memory is reserved. */
+TEST(test_text_in_little_memory)
+{
+    static const char job[] =
+        "{'input':'rgb.png','output':'t.png','ops':[{'op':'text','text':'a'}]}";
+    need_engine();
+    struct raster drawn = draw("a", (struct text_style){.font = "Sans", .size = 9});
+    raster_clear(&drawn);
+    strcpy(w->ns, "little");
+    struct process *daemon = start_ready(1, "--host_bytes=92M", "--input_bytes_max=6M");
+    check_done(check_answer(w, "%s", job));
+    check_stop(daemon);
+    daemon = start_ready(1, "--host_bytes=64M", "--input_bytes_max=6M");
+    check_failed(check_answer(w, "%s", job), "over_budget",
+                 "measuring the text needs 33554432 bytes; the limit is three eighths of "
+                 "host_bytes: set it to 86M or more",
+                 NULL);
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
 ENGINES_MAIN(.fill = put_inputs)

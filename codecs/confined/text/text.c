@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <pango/pangocairo.h>
+#include <pango/pangofc-font.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include "codecs/confined/confine.h"
 #include "codecs/confined/confined.h"
 #include "codecs/confined/text/fonts.h"
 #include "conf/text_style.h"
@@ -244,15 +247,90 @@ static void text_probe(const struct codec_call *call, uint8_t *region, struct co
     close_drawing(&drawing);
 }
 
-static cairo_surface_t *draw(const struct drawing *drawing, const uint8_t rgba[4])
+/* cairo keeps the pixels of each glyph that it shows, twice. So those above this size are filled as
+ * paths, which need a hundredth of the memory. */
+#define SHOWN_SIZE_MAX 200
+
+/* Emoji and the like have no path. */
+static bool has_path(PangoFont *font)
 {
+    FcPattern *pattern = pango_fc_font_get_pattern((PangoFcFont *)font);
+    FcBool is_outline, is_coloured;
+    return FcPatternGetBool(pattern, FC_OUTLINE, 0, &is_outline) == FcResultMatch && is_outline &&
+           (FcPatternGetBool(pattern, FC_COLOR, 0, &is_coloured) != FcResultMatch || !is_coloured);
+}
+
+/* Glyph by glyph: the path of a whole line could be large. */
+static void fill_run(cairo_t *cairo, const PangoGlyphItem *run, double x, double y)
+{
+    PangoFont *font = run->item->analysis.font;
+    for (int i = 0; i < run->glyphs->num_glyphs; i++) {
+        PangoGlyphInfo *glyph = &run->glyphs->glyphs[i];
+        PangoGlyphString one = {.num_glyphs = 1, .glyphs = glyph};
+        cairo_move_to(cairo, x, y);
+        pango_cairo_glyph_string_path(cairo, font, &one);
+        cairo_fill(cairo);
+        x += (double)glyph->geometry.width / PANGO_SCALE;
+    }
+}
+
+/* paths: fills the runs that have paths, else shows the others. */
+static void fill_layout(cairo_t *cairo, PangoLayout *layout, bool paths)
+{
+    PangoLayoutIter *at = pango_layout_get_iter(layout);
+    do {
+        PangoLayoutRun *run = pango_layout_iter_get_run_readonly(at);
+        PangoRectangle box;
+        if (!run || has_path(run->item->analysis.font) != paths)
+            continue;
+        pango_layout_iter_get_run_extents(at, NULL, &box);
+        double x = (double)box.x / PANGO_SCALE;
+        double y = (double)pango_layout_iter_get_baseline(at) / PANGO_SCALE;
+        if (paths) {
+            fill_run(cairo, run, x, y);
+        } else {
+            cairo_move_to(cairo, x, y);
+            pango_cairo_show_glyph_string(cairo, run->item->analysis.font, run->glyphs);
+        }
+    } while (pango_layout_iter_next_run(at));
+    pango_layout_iter_free(at);
+}
+
+/* Makes all pixels translucent. */
+static void fade(cairo_surface_t *surface, uint32_t alpha)
+{
+    cairo_surface_flush(surface);
+    uint8_t *bytes = cairo_image_surface_get_data(surface);
+    size_t count = (size_t)cairo_image_surface_get_stride(surface) *
+                   (size_t)cairo_image_surface_get_height(surface);
+    for (size_t i = 0; bytes && alpha < 255 && i < count; i++)
+        bytes[i] = (uint8_t)((bytes[i] * alpha + 127) / 255);
+    cairo_surface_mark_dirty(surface);
+}
+
+/* Letters that are filled one after the other may overlap, so they are opaque at first. Emoji keep
+ * their colours and their alpha. */
+static void draw_large(cairo_t *cairo, const struct drawing *drawing, const uint8_t rgba[4])
+{
+    cairo_set_source_rgb(cairo, rgba[0] / 255.0, rgba[1] / 255.0, rgba[2] / 255.0);
+    fill_layout(cairo, drawing->layout, true);
+    fade(cairo_get_target(cairo), rgba[3]);
+    fill_layout(cairo, drawing->layout, false);
+}
+
+static cairo_surface_t *draw(const struct drawing *drawing, const struct text_style *style)
+{
+    const uint8_t *rgba = style->rgba;
     cairo_surface_t *surface =
         cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)drawing->width, (int)drawing->height);
     cairo_t *cairo = cairo_create(surface);
     cairo_translate(cairo, drawing->left, drawing->top);
     cairo_set_source_rgba(cairo, rgba[0] / 255.0, rgba[1] / 255.0, rgba[2] / 255.0,
                           rgba[3] / 255.0);
-    pango_cairo_show_layout(cairo, drawing->layout);
+    if (style->size > SHOWN_SIZE_MAX)
+        draw_large(cairo, drawing, rgba);
+    else
+        pango_cairo_show_layout(cairo, drawing->layout);
     bool failed = cairo_status(cairo) != CAIRO_STATUS_SUCCESS;
     cairo_destroy(cairo);
     cairo_surface_flush(surface);
@@ -299,7 +377,7 @@ static void text_decode(const struct codec_call *call, uint8_t *region, struct c
         if (drawing.width != call->width || drawing.height != call->height)
             confined_fail(reply, STATUS_DECODE_FAILED, "the text is %u x %u pixels, not %u x %u",
                           drawing.width, drawing.height, call->width, call->height);
-        else if (!(surface = draw(&drawing, style.rgba)))
+        else if (!(surface = draw(&drawing, &style)))
             (void)lack_memory(reply);
         if (surface) {
             send_rows(surface, call->width, call->height, region, reply);
@@ -318,14 +396,24 @@ static void draw_first(void)
     struct text_style style = {.font = "Sans", .size = 8};
     struct drawing drawing = {.layout = lay_out(&style, "A\u0e01\u0e02", 7, style.size)};
     measure(&drawing);
-    cairo_surface_t *surface = draw(&drawing, style.rgba);
+    cairo_surface_t *surface = draw(&drawing, &style);
     if (surface)
         cairo_surface_destroy(surface);
     close_drawing(&drawing);
 }
 
+static void limit_start(void)
+{
+    struct rlimit limit;
+    if (CONFINE_WITHOUT_LIMITS || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max < TEXT_START_BYTES ? limit.rlim_max : TEXT_START_BYTES;
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
 static void text_begin(void)
 {
+    limit_start();
     int count = fonts_open();
     is_broken = count < 0;
     if (count <= 0)

@@ -2,6 +2,8 @@
  * Tests of texts as codec processes draw them: boxes, colours, directions, wrapping, characters
  * without a font, and hostile texts. The pixels are compared with those of pango-view.
  */
+#include <sys/resource.h>
+
 #include "codecs/confined/confine.h"
 #include "conf/text_style.h"
 #include "tests/fixtures/codec_rig.h"
@@ -100,9 +102,9 @@ static void need_fonts(void)
 
 /* ---- against pango-view ---- */
 
-/* Draws the text with pango-view and compares the pixels. The box of pango-view is that of the
- * lines, which must then contain all letters. */
-static void compare(struct text_style style, const char *more, const char *text)
+/* Draws the text, and to rig.image with pango-view. The box of pango-view is that of the lines,
+ * which must then contain all letters. */
+static void view(struct text_style style, const char *more, const char *text)
 {
     const char *to = text_of("%s/view.png", fonts.path), *from = text_of("%s/view.txt", fonts.path);
     assert_true(text_file_write(from, text, strlen(text)));
@@ -119,6 +121,11 @@ static void compare(struct text_style style, const char *more, const char *text)
     assert_int_equal(rig_decode(&rig, &png, DECODE_COLOUR), STATUS_OK);
     picture_free(&png);
     draw(style, text);
+}
+
+static void compare(struct text_style style, const char *more, const char *text)
+{
+    view(style, more, text);
     /* pango-view rounds to the nearest pixel. Its box has the width that the style gives. */
     uint32_t width = drawn.width;
     if (rig.image.width < width - 1 || (style.width == 0 && rig.image.width > width) ||
@@ -256,6 +263,35 @@ TEST(colour_is_exact)
         assert_true(drawn.pixels[4 * i + 3] == 0 || drawn.pixels[4 * i] == 255);
     }
     assert_true(full > 300);
+}
+
+/* Large letters are filled as paths, at exact places; pango-view shows them at whole pixels. */
+TEST(large_letters)
+{
+    need_fonts();
+    if (system("command -v pango-view >/dev/null") != 0)
+        skip(); /* there is no pango-view here */
+    view(STYLE(.size = 400, .rgba = {200, 30, 90, 255}), "", "Affin\nMg");
+    assert_in_range(drawn.width, rig.image.width, rig.image.width + 4);
+    assert_int_equal(drawn.height, rig.image.height);
+    uint64_t difference = 0, ink = 0;
+    for (uint32_t y = 0; y < drawn.height; y++)
+        for (uint32_t x = 0; x < rig.image.width; x++) {
+            int a = drawn.pixels[y * drawn.stride + 4 * (size_t)x + 3];
+            int b = rig.image.pixels[y * rig.image.stride + 4 * (size_t)x + 3];
+            difference += (uint64_t)abs(a - b);
+            ink += (uint64_t)b;
+        }
+    print_message("%llu of %llu differ\n", (unsigned long long)difference, (unsigned long long)ink);
+    assert_true(difference * 50 < ink);
+    draw(STYLE(.size = 400, .rgba = {1, 2, 3, 100}), "\u0633\u0644\u0627\u0645"); /* overlap */
+    for (size_t i = 0; i < (size_t)drawn.width * drawn.height; i++)
+        assert_in_range(drawn.pixels[4 * i + 3], 0, 100);
+    if (!fonts.has_emoji)
+        return;
+    draw(STYLE(.size = 400, .rgba = {1, 2, 3, 100}), "\U0001f600"); /* keeps its alpha */
+    size_t middle = (size_t)drawn.height / 2 * drawn.width + drawn.width / 2;
+    assert_int_equal(drawn.pixels[4 * middle + 3], 255);
 }
 
 TEST(emoji_have_colours)
@@ -405,6 +441,52 @@ TEST(too_large)
     rig.limits.pixels_max = PIXELS_DEFAULT;
     rig.limits.deadline_ns = 1;
     refuse(STYLE(0), "late", STATUS_DECODE_LIMIT, "deadline");
+}
+
+/* Private memory of the process, and the number of the process; 0: there is none. */
+static size_t private_bytes(int *pid)
+{
+    FILE *children = fopen("/proc/thread-self/children", "r");
+    assert_non_null(children);
+    *pid = 0;
+    int found = fscanf(children, "%d", pid);
+    fclose(children);
+    size_t bytes = 0;
+    FILE *lines = found == 1 ? fopen(text_of("/proc/%d/status", *pid), "r") : NULL;
+    for (char line[128]; lines && fgets(line, sizeof line, lines);)
+        (void)sscanf(line, "RssAnon: %zu", &bytes);
+    if (lines)
+        fclose(lines);
+    return bytes * KIB;
+}
+
+/* Large letters, each of which cairo would keep, and letters of all sizes. */
+TEST(memory_is_returned)
+{
+    size_t most = 0;
+    int pid;
+    need_fonts();
+    if (CONFINE_WITHOUT_LIMITS)
+        skip();
+    const char *letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn";
+    for (size_t i = 0; i < strlen(letters); i += 4) {
+        draw(STYLE(.size = TEXT_SIZE_MAX, .rgba = {0, 0, 0, 255}), text_of("%.4s", letters + i));
+        size_t bytes = private_bytes(&pid);
+        most = bytes > most ? bytes : most;
+    }
+    print_message("%zu MiB stay after large letters\n", (size_t)(most / MIB));
+    for (uint32_t size = 20; size <= 200; size += 2) {
+        draw(STYLE(.size = size, .rgba = {0, 0, 0, 255}), letters);
+        size_t bytes = private_bytes(&pid);
+        most = bytes > most ? bytes : most;
+    }
+    print_message("%zu MiB stay after all sizes\n", (size_t)(most / MIB));
+    assert_true(most <= CODEC_HEAP_IDLE_BYTES);
+    codec_context_destroy(rig.context);
+    rig.context = codec_context_create();
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+    print_message("peak of all: %ld MiB\n", usage.ru_maxrss / 1024);
 }
 
 /* ---- all ---- */
