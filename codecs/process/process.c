@@ -199,23 +199,57 @@ static enum status set_limit(struct codec_process *process, const struct codec_t
                      "%s", strerror(errno));
 }
 
-enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
-                                struct error *error)
+static bool is_cancelled(const struct codec_task *task)
 {
-    if (process->pid != 0 && has_ended(process)) {
-        struct error ended = {.text = "it ended while it had no task"};
-        replace_process(process, CODEC_REPLACED_CRASHED, &ended);
-    }
-    if (task->draws_text && !process->draws_text)
-        codec_process_close(process);
-    if (process->pid == 0) {
-        (void)leave_alone(0);
-        if (!codec_process_start(process, task->draws_text, error)) {
+    return task->caller && task->caller->is_gone(task->caller);
+}
+
+static int wait_ms(uint64_t deadline_ns)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (deadline_ns == 0 || deadline_ns > now_ns + ASK_MS * 1000000ull)
+        return ASK_MS;
+    return deadline_ns > now_ns ? (int)((deadline_ns - now_ns + 999999) / 1000000) : 0;
+}
+
+/* To read the fonts of a host may take seconds. A task that cannot wait so long leaves the process
+ * alone: a later text uses it. */
+static enum status wait_for_start(struct codec_process *process, const struct codec_task *task,
+                                  struct error *error)
+{
+    while (!codec_process_said_hello(process, wait_ms(task->deadline_ns), error)) {
+        if (error->status != STATUS_OK) {
             codec_process_close(process);
             return error->status;
         }
+        if (codec_late(task->deadline_ns))
+            return error_set(error, kinds[task->kind].late,
+                             "the deadline for %s passed while the codec process started",
+                             kinds[task->kind].doing);
+        if (is_cancelled(task))
+            return error_set(error, STATUS_CANCELLED,
+                             "the job ended while the codec process started");
     }
-    if (set_region(process, task->region_bytes, error) != STATUS_OK ||
+    return STATUS_OK;
+}
+
+enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
+                                struct error *error)
+{
+    bool is_starting = process->pid != 0 && process->start_ns != 0;
+    if (process->pid != 0 && !is_starting && has_ended(process)) {
+        struct error ended = {.text = "it ended while it had no task"};
+        replace_process(process, CODEC_REPLACED_CRASHED, &ended);
+    }
+    if (task->draws_text ? !process->draws_text : is_starting && process->draws_text)
+        codec_process_close(process);
+    if (process->pid == 0) {
+        (void)leave_alone(0);
+        if (!codec_process_start(process, task->draws_text, error))
+            return error->status;
+    }
+    if ((process->start_ns != 0 && wait_for_start(process, task, error) != STATUS_OK) ||
+        set_region(process, task->region_bytes, error) != STATUS_OK ||
         set_limit(process, task, error) != STATUS_OK)
         return error->status;
     return STATUS_OK;
@@ -235,19 +269,6 @@ void codec_process_end(struct codec_process *process)
 /* ---- ask ------------------------------------------------------------------------------------ */
 
 enum wait_result { REPLIED, WRONG_SIZE, LATE, CANCELLED, DEAD };
-
-static bool is_cancelled(const struct codec_task *task)
-{
-    return task->caller && task->caller->is_gone(task->caller);
-}
-
-static int wait_ms(uint64_t deadline_ns)
-{
-    uint64_t now_ns = clock_now_ns();
-    if (deadline_ns == 0 || deadline_ns > now_ns + ASK_MS * 1000000ull)
-        return ASK_MS;
-    return deadline_ns > now_ns ? (int)((deadline_ns - now_ns + 999999) / 1000000) : 0;
-}
 
 static enum wait_result wait_for_reply(struct codec_process *process, const struct codec_task *task,
                                        struct codec_reply *reply)
@@ -407,6 +428,8 @@ static bool learn_abilities(struct error *error)
     pthread_mutex_lock(&abilities.lock);
     if (!abilities.known) {
         abilities.known = codec_process_start(&process, false, error);
+        while (abilities.known && !codec_process_said_hello(&process, ASK_MS, error))
+            abilities.known = error->status == STATUS_OK;
         abilities.can_read = process.can_read;
         abilities.can_write = process.can_write;
         codec_process_close(&process);

@@ -31,6 +31,7 @@
 struct codec_process {
     pid_t pid;                /* 0: not started, or killed */
     int socket, region;       /* descriptors; valid while pid is not 0 */
+    uint64_t start_ns;        /* when it was started, until its struct codec_hello; then 0 */
     uint64_t base_bytes;      /* its address space after its start; 0: this build sets no limit */
     uint64_t data_bytes;      /* of that, private memory that can be written */
     uint64_t limit_bytes;     /* limit of its address space; 0: none is set yet */

@@ -2,7 +2,9 @@
  * Tests of texts as codec processes draw them: boxes, colours, directions, wrapping, characters
  * without a font, and hostile texts. The pixels are compared with those of pango-view.
  */
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "codecs/confined/confine.h"
 #include "conf/text_style.h"
@@ -487,6 +489,46 @@ TEST(memory_is_returned)
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
     print_message("peak of all: %ld MiB\n", usage.ru_maxrss / 1024);
+}
+
+/* ---- the start of the process ---- */
+
+static bool is_gone(const struct codec_caller *caller)
+{
+    (void)caller;
+    return true;
+}
+
+/* fontconfig waits for its configuration, which is a pipe. The tasks end in time, and the process
+ * goes on: the first text after its start uses it. */
+TEST(slow_start)
+{
+    const struct codec_caller gone = {is_gone};
+    int pid, next;
+    need_fonts();
+    const char *slow = text_of("%s/slow.conf", fonts.path);
+    assert_int_equal(mkfifo(slow, 0600), 0);
+    setenv("FONTCONFIG_FILE", slow, 1);
+    rig.limits.deadline_ns = clock_now_ns() + 100 * 1000000ull;
+    refuse(STYLE(0), "late", STATUS_DECODE_LIMIT,
+           "the deadline for decoding passed while the codec process started");
+    (void)private_bytes(&pid);
+    rig.limits.deadline_ns = 0;
+    rig.limits.caller = &gone;
+    refuse(STYLE(0), "gone", STATUS_CANCELLED, "the job ended while the codec process started");
+    rig.limits.caller = NULL;
+    size_t length;
+    uint8_t *conf = text_file_bytes(text_of("%s/fonts.conf", fonts.path), &length);
+    assert_non_null(conf);
+    int pipe = open(slow, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(pipe, conf, length), (ssize_t)length);
+    close(pipe);
+    free(conf);
+    draw(STYLE(0), "text");
+    (void)private_bytes(&next);
+    assert_true(pid > 0);
+    assert_int_equal(next, pid);
+    setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", fonts.path), 1);
 }
 
 /* ---- all ---- */
