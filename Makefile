@@ -110,7 +110,7 @@ $(eval $(call optional,HEIF,HEIC,libheif >= 1.12,libheif of 1.12 or later,jobs w
 $(eval $(call optional,GIF,GIF,libgif,giflib,jobs with GIF files will fail,_CODEC))
 $(eval $(call optional,TIFF,TIFF,libtiff-4 >= 4.2,libtiff of 4.2 or later,jobs with TIFF files will fail,_CODEC))
 $(eval $(call optional,TEXT,text,pangocairo >= 1.50,Pango of 1.50 or later,jobs with the operation text will fail,_CODEC))
-LIBS_CODEC += $(and $(call have,TEXT),fontconfig)
+LIBS_CODEC += $(and $(call have,TEXT),fontconfig pangoft2)
 $(eval $(call optional,ARCHIVE,archives,libarchive,libarchive,jobs with archives will fail))
 $(eval $(call optional,TLS,TLS,openssl,OpenSSL,rediss:// will be refused))
 # Only gpuimgd-codec is linked with LIBS_CODEC, and tests that compare with these libraries.

@@ -102,7 +102,8 @@
 #define CODEC_HEAP_KEPT_BYTES   (24 * MIB)
 #define CODEC_REGION_KEPT_BYTES (8 * MIB)
 /* Resident memory of a codec process for the code and data of libraries: 6 MiB after the start, 12
- * MiB after tasks of all kinds. */
+ * MiB after images of all kinds. The tables that fontconfig and Pango make for texts are a part of
+ * the heap, and fonts are in the page cache. */
 #define CODEC_LIBRARIES_BYTES (16 * MIB)
 /* A text that is drawn: bytes of UTF-8, and pixels of an em and between two lines. A page of text
  * has 3,000 bytes. */
@@ -110,9 +111,14 @@
 #define TEXT_FONT_BYTES_MAX 128
 #define TEXT_SIZE_MAX       2000
 #define TEXT_SPACING_MAX    2000
-/* Memory of the codec process for a text besides its pixels: mostly its fonts, which are files in
- * the page cache and count twice. Those of Chinese have 20 MB, colour emoji 10 MB. */
-#define TEXT_WORK_BYTES (160 * MIB)
+/* Memory of the codec process for a text besides its pixels: tables of fonts, the layout, and
+ * glyphs. Fonts are mapped files in the page cache, so they take addresses only. Those of Chinese
+ * have 20 MB, colour emoji 10 MB, and each is mapped twice. */
+#define TEXT_WORK_BYTES   (32 * MIB)
+#define TEXT_MAPPED_BYTES (256 * MIB)
+/* Limit of private memory while the process reads fontconfig's configuration and opens the fonts.
+ */
+#define TEXT_START_BYTES (128 * MIB)
 /* With more harmless warnings of libjpeg (bytes before a marker) the file counts as corrupt. */
 #define JPEG_WARNINGS_MAX 100
 /* Decompressed size of zTXt, iCCP and similar chunks. Larger ones are decompression bombs. */

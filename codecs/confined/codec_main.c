@@ -117,11 +117,14 @@ static uint8_t *kept;
 
 /* Returns the free blocks of a large heap to the kernel; by itself, malloc returns only the end of
  * the heap. Call it before the last reply of a task: then the daemon counts the memory of the task
- * as free. */
-static void trim_heap(void)
+ * as free. Returns whether much of the heap is still in use: cairo keeps up to 16,384 glyphs of any
+ * size. */
+static bool trim_heap(void)
 {
-    if (mallinfo2().arena > CODEC_HEAP_IDLE_BYTES)
+    struct mallinfo2 heap = mallinfo2();
+    if (heap.arena > CODEC_HEAP_IDLE_BYTES)
         malloc_trim(0);
+    return heap.uordblks + heap.hblkhd > CODEC_HEAP_KEPT_BYTES;
 }
 
 /* flags: MAP_POPULATE, if all pages will be used. NULL: no memory. */
@@ -179,7 +182,7 @@ static void answer(const struct codec_call *call, struct codec_reply *reply)
     reply->lacks_memory = reply->status != STATUS_OK && errno == ENOMEM;
     if (region != kept)
         munmap(region, call->region_bytes);
-    trim_heap();
+    reply->keeps_memory = trim_heap();
 }
 
 static bool say_hello(bool draws_text)
@@ -196,7 +199,7 @@ static bool say_hello(bool draws_text)
     }
     if (draws_text && confined_codecs[CODEC_TEXT])
         confined_codecs[CODEC_TEXT]->begin();
-    const char *why = confine_enter(draws_text, &hello.address_bytes);
+    const char *why = confine_enter(draws_text, &hello.address_bytes, &hello.data_bytes);
     if (why) {
         fprintf(stderr, "gpuimgd-codec: %s: %s\n", why, strerror(errno));
         return false;

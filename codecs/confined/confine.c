@@ -141,6 +141,19 @@ static void allow_by_bits(struct filter *filter, long call, int argument, uint32
     answer(filter, refused);
 }
 
+/* Not for code, and without shared memory besides the region: RLIMIT_DATA does not count that. */
+static void allow_mmap(struct filter *filter)
+{
+    put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 7));
+    load_argument(filter, 2);
+    put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 4, 0));
+    load_argument(filter, 3);
+    put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_ANONYMOUS, 0, 1));
+    put(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 1, 0));
+    answer(filter, SECCOMP_RET_ALLOW);
+    answer(filter, refused);
+}
+
 /* Calls that are always allowed: for memory, locks, clocks, signal handlers, and the threads of
  * this process. */
 static const long calls[] = {
@@ -167,7 +180,7 @@ static void write_filter(struct filter *filter)
     allow_if(filter, SYS_recvfrom, 0, CODEC_SOCKET);
     allow_if(filter, SYS_sendto, 0, CODEC_SOCKET);
     allow_if(filter, SYS_tgkill, 0, (uint32_t)getpid()); /* abort() */
-    allow_by_bits(filter, SYS_mmap, 2, PROT_EXEC, false);
+    allow_mmap(filter);
     allow_by_bits(filter, SYS_mprotect, 2, PROT_EXEC, false);
     allow_by_bits(filter, SYS_clone, 0, CLONE_THREAD, true);
 #ifdef SYS_clone3
@@ -196,23 +209,24 @@ static bool filter_calls(bool has_threads)
 
 /* ---- enter ---------------------------------------------------------------------------------- */
 
-static bool read_address_bytes(uint64_t *bytes)
+static bool read_bytes(uint64_t *address_bytes, uint64_t *data_bytes)
 {
-    unsigned long long pages = 0;
+    unsigned long long pages = 0, data = 0;
     FILE *file = fopen("/proc/self/statm", "re");
-    bool read = file && fscanf(file, "%llu", &pages) == 1 && pages > 0;
+    bool read = file && fscanf(file, "%llu %*s %*s %*s %*s %llu", &pages, &data) == 2 && pages > 0;
     if (file)
         fclose(file);
-    *bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    *address_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    *data_bytes = data * (uint64_t)sysconf(_SC_PAGESIZE);
     return read;
 }
 
-const char *confine_enter(bool has_threads, uint64_t *address_bytes)
+const char *confine_enter(bool has_threads, uint64_t *address_bytes, uint64_t *data_bytes)
 {
-    *address_bytes = 0;
+    *address_bytes = *data_bytes = 0;
     if (CONFINE_WITHOUT_LIMITS)
         return NULL;
-    if (!read_address_bytes(address_bytes))
+    if (!read_bytes(address_bytes, data_bytes))
         return "/proc/self/statm cannot be read";
     if (!filter_calls(has_threads))
         return "its system calls cannot be filtered (seccomp)";

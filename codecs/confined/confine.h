@@ -29,6 +29,7 @@
  * daemon has already ended. */
 bool confine_begin(int parent);
 /* Call it after the libraries are initialised: forbids all other system calls. has_threads: a
- * library may have started threads. Sets *address_bytes to the address space in use; 0: this build
- * sets no limits. Returns NULL, or why it failed. */
-const char *confine_enter(bool has_threads, uint64_t *address_bytes);
+ * library may have started threads. Sets *address_bytes to the address space in use, and
+ * *data_bytes to the private memory of it that can be written; 0: this build sets no limits.
+ * Returns NULL, or why it failed. */
+const char *confine_enter(bool has_threads, uint64_t *address_bytes, uint64_t *data_bytes);

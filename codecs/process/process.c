@@ -15,7 +15,6 @@
 
 #include "codecs/codec_impl.h"
 #include "codecs/process/spawn.h"
-#include "codecs/process/transfer.h"
 #include "conf/clock.h"
 #include "conf/log.h"
 
@@ -57,7 +56,7 @@ static const struct {
 
 static const char *verb_of(const struct codec_task *task)
 {
-    if (task->format != &codec_text_format)
+    if (!task->draws_text)
         return kinds[task->kind].verb;
     return task->kind == CODEC_PROBE ? "measure" : "draw";
 }
@@ -179,62 +178,26 @@ static enum status set_region(struct codec_process *process, uint64_t bytes, str
     return STATUS_OK;
 }
 
-/* Limits the address space of the process to `bytes` more than it has between tasks. The process
- * cannot raise the limit, because confine.c forbids the call. */
-static enum status set_limit(struct codec_process *process, uint64_t bytes, struct error *error)
+/* Limits the address space of the process to what it has between tasks and the memory of the task.
+ * If it maps fonts, its private memory has this limit, and its address space has room for them. The
+ * process cannot raise the limits, because confine.c forbids the call. */
+static enum status set_limit(struct codec_process *process, const struct codec_task *task,
+                             struct error *error)
 {
-    struct rlimit limit;
-    uint64_t most = process->base_bytes + CODEC_HEAP_KEPT_BYTES + CODEC_REGION_KEPT_BYTES + bytes;
-    if (process->base_bytes == 0 || process->limit_bytes == most)
+    uint64_t private = CODEC_HEAP_KEPT_BYTES + task->work_bytes;
+    uint64_t most = process->base_bytes + private + CODEC_REGION_KEPT_BYTES + task->region_bytes +
+                    (process->draws_text ? TEXT_MAPPED_BYTES : 0);
+    if (process->base_bytes == 0 || (process->limit_bytes == most && !process->draws_text))
         return STATUS_OK;
-    if (prlimit(process->pid, RLIMIT_AS, NULL, &limit) == 0) {
-        limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
-        if (prlimit(process->pid, RLIMIT_AS, &limit, NULL) == 0) {
-            process->limit_bytes = most;
-            return STATUS_OK;
-        }
+    if (codec_process_limit(process->pid, RLIMIT_AS, most) &&
+        (!process->draws_text ||
+         codec_process_limit(process->pid, RLIMIT_DATA, process->data_bytes + private))) {
+        process->limit_bytes = most;
+        return STATUS_OK;
     }
     return error_set(error, STATUS_INTERNAL, "the memory of the codec process cannot be limited: "
                      "%s", strerror(errno));
 }
-
-enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
-                                struct error *error)
-{
-    if (process->pid != 0 && has_ended(process)) {
-        struct error ended = {.text = "it ended while it had no task"};
-        replace_process(process, CODEC_REPLACED_CRASHED, &ended);
-    }
-    bool draws_text = task->format == &codec_text_format;
-    if (draws_text && !process->draws_text)
-        codec_process_close(process);
-    if (process->pid == 0) {
-        (void)leave_alone(0);
-        if (!codec_process_start(process, draws_text, error)) {
-            codec_process_close(process);
-            return error->status;
-        }
-    }
-    if (set_region(process, task->region_bytes, error) != STATUS_OK ||
-        set_limit(process, task->region_bytes + task->work_bytes, error) != STATUS_OK)
-        return error->status;
-    return STATUS_OK;
-}
-
-void codec_process_end(struct codec_process *process)
-{
-    struct error ignored = {0};
-    if (process->pid != 0 && process->is_busy) {
-        kill_and_reap(process);
-        forget(process);
-    }
-    if (process->pid != 0 && process->region_bytes > CODEC_REGION_KEPT_BYTES)
-        (void)set_region(process, 0, &ignored);
-}
-
-/* ---- ask ------------------------------------------------------------------------------------ */
-
-enum wait_result { REPLIED, WRONG_SIZE, LATE, CANCELLED, DEAD };
 
 static bool is_cancelled(const struct codec_task *task)
 {
@@ -248,6 +211,64 @@ static int wait_ms(uint64_t deadline_ns)
         return ASK_MS;
     return deadline_ns > now_ns ? (int)((deadline_ns - now_ns + 999999) / 1000000) : 0;
 }
+
+/* To read the fonts of a host may take seconds. A task that cannot wait so long leaves the process
+ * alone: a later text uses it. */
+static enum status wait_for_start(struct codec_process *process, const struct codec_task *task,
+                                  struct error *error)
+{
+    while (!codec_process_said_hello(process, wait_ms(task->deadline_ns), error)) {
+        if (error->status != STATUS_OK) {
+            codec_process_close(process);
+            return error->status;
+        }
+        if (codec_late(task->deadline_ns))
+            return error_set(error, kinds[task->kind].late,
+                             "the deadline for %s passed while the codec process started",
+                             kinds[task->kind].doing);
+        if (is_cancelled(task))
+            return error_set(error, STATUS_CANCELLED,
+                             "the job ended while the codec process started");
+    }
+    return STATUS_OK;
+}
+
+enum status codec_process_begin(struct codec_process *process, const struct codec_task *task,
+                                struct error *error)
+{
+    bool is_starting = process->pid != 0 && process->start_ns != 0;
+    if (process->pid != 0 && !is_starting && has_ended(process)) {
+        struct error ended = {.text = "it ended while it had no task"};
+        replace_process(process, CODEC_REPLACED_CRASHED, &ended);
+    }
+    if (task->draws_text ? !process->draws_text : is_starting && process->draws_text)
+        codec_process_close(process);
+    if (process->pid == 0) {
+        (void)leave_alone(0);
+        if (!codec_process_start(process, task->draws_text, error))
+            return error->status;
+    }
+    if ((process->start_ns != 0 && wait_for_start(process, task, error) != STATUS_OK) ||
+        set_region(process, task->region_bytes, error) != STATUS_OK ||
+        set_limit(process, task, error) != STATUS_OK)
+        return error->status;
+    return STATUS_OK;
+}
+
+void codec_process_end(struct codec_process *process)
+{
+    struct error ignored = {0};
+    if (process->pid != 0 && (process->is_busy || process->keeps_memory)) {
+        kill_and_reap(process);
+        forget(process);
+    }
+    if (process->pid != 0 && process->region_bytes > CODEC_REGION_KEPT_BYTES)
+        (void)set_region(process, 0, &ignored);
+}
+
+/* ---- ask ------------------------------------------------------------------------------------ */
+
+enum wait_result { REPLIED, WRONG_SIZE, LATE, CANCELLED, DEAD };
 
 static enum wait_result wait_for_reply(struct codec_process *process, const struct codec_task *task,
                                        struct codec_reply *reply)
@@ -353,8 +374,7 @@ enum status codec_process_distrust(struct codec_process *process, const struct c
 static bool is_allowed(const struct codec_task *task, uint32_t status)
 {
     enum codec_call_kind kind = task->kind;
-    return status == STATUS_OUT_OF_MEMORY ||
-           (status == STATUS_BAD_OP && task->format == &codec_text_format) ||
+    return status == STATUS_OUT_OF_MEMORY || (status == STATUS_BAD_OP && task->draws_text) ||
            (kind == CODEC_ENCODE || kind == CODEC_RECOMPRESS
                 ? status == STATUS_ENCODE_FAILED
                 : status == STATUS_DECODE_FAILED || status == STATUS_DECODE_LIMIT ||
@@ -381,6 +401,7 @@ enum status codec_process_ask(struct codec_process *process, const struct codec_
         return give_up(process, task, result, error);
     bool is_done = reply->kind == CODEC_DONE;
     process->is_busy = !is_done;
+    process->keeps_memory = is_done && task->draws_text && reply->keeps_memory;
     if (is_done && reply->lacks_memory)
         return lack_memory(process, task, error);
     process->is_used |= is_done;
@@ -407,6 +428,8 @@ static bool learn_abilities(struct error *error)
     pthread_mutex_lock(&abilities.lock);
     if (!abilities.known) {
         abilities.known = codec_process_start(&process, false, error);
+        while (abilities.known && !codec_process_said_hello(&process, ASK_MS, error))
+            abilities.known = error->status == STATUS_OK;
         abilities.can_read = process.can_read;
         abilities.can_write = process.can_write;
         codec_process_close(&process);

@@ -31,13 +31,16 @@
 struct codec_process {
     pid_t pid;                /* 0: not started, or killed */
     int socket, region;       /* descriptors; valid while pid is not 0 */
+    uint64_t start_ns;        /* when it was started, until its struct codec_hello; then 0 */
     uint64_t base_bytes;      /* its address space after its start; 0: this build sets no limit */
+    uint64_t data_bytes;      /* of that, private memory that can be written */
     uint64_t limit_bytes;     /* limit of its address space; 0: none is set yet */
     uint64_t region_bytes;    /* current size of the region */
     uint32_t can_read, can_write; /* as in struct codec_hello */
     bool draws_text;              /* it was started with the fonts of this host */
     bool is_busy;             /* it has not ended its task */
     bool is_used;             /* it has ended a task */
+    bool keeps_memory;        /* as in struct codec_reply */
     bool may_retry;           /* for codec_process_take_retry */
 };
 
@@ -45,6 +48,7 @@ struct codec_process {
 struct codec_task {
     enum codec_call_kind kind;
     const struct format *format;
+    bool draws_text;       /* the process needs fonts; its format is no format of files */
     uint64_t region_bytes; /* size of the region */
     uint64_t work_bytes;   /* memory that the process may use besides the region */
     uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */

@@ -45,6 +45,7 @@ struct codec_hello {
     uint32_t can_read, can_write; /* sets of CODEC_BIT(enum format_id): the formats for which the
                                      libraries have a decoder, and an encoder */
     uint64_t address_bytes;            /* address space in use; 0: must not be limited */
+    uint64_t data_bytes;               /* of that, private memory that can be written */
 };
 
 enum codec_call_kind {
@@ -89,6 +90,7 @@ struct codec_reply {
     uint32_t kind;
     uint32_t status;
     uint32_t lacks_memory; /* the task failed because the process reached its limit */
+    uint32_t keeps_memory; /* more than CODEC_HEAP_KEPT_BYTES, so it should be closed */
     /* Results of a probe: */
     uint32_t width, height, channels, orientation, is_gray;
     uint32_t is_cmyk; /* CMYK, which is decoded to RGB (3 channels) or as it is (4 channels) */

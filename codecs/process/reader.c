@@ -16,10 +16,15 @@ static size_t round_up(size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
-/* The number of a format in calls. */
-static uint32_t number_of(const struct format *format)
+/* The number of the task's format in calls. */
+static uint32_t number_of(const struct codec_task *task)
 {
-    return format == &codec_text_format ? CODEC_TEXT : (uint32_t)(format - formats);
+    return task->draws_text ? CODEC_TEXT : (uint32_t)(task->format - formats);
+}
+
+static bool is_text(const struct image_info *info)
+{
+    return info->format == &codec_text_format;
 }
 
 /* ---- probe ---- */
@@ -142,7 +147,7 @@ static enum status probe(struct codec_process *process, const struct codec_task 
     /* EXIF is always read: it may have the density. A copyright notice may be in EXIF or in XMP. */
     bool wants_xmp = limits->metadata & (METADATA_XMP | METADATA_COPYRIGHT);
     struct codec_call call = {.kind = CODEC_PROBE,
-                              .format = number_of(task->format),
+                              .format = number_of(task),
                               .page = limits->page,
                               .metadata = METADATA_EXIF | (wants_xmp ? METADATA_XMP : 0),
                               .region_bytes = task->region_bytes,
@@ -165,12 +170,6 @@ static enum status probe(struct codec_process *process, const struct codec_task 
     return error->status;
 }
 
-/* To measure a text, its fonts are needed. */
-static uint64_t probe_bytes(const struct format *format)
-{
-    return CODEC_PROBE_BYTES + (format == &codec_text_format ? TEXT_WORK_BYTES : 0);
-}
-
 enum status codec_process_probe(void *state, const uint8_t *bytes, size_t length,
                                 const struct codec_limits *limits, struct image_info *info,
                                 struct error *error)
@@ -178,7 +177,8 @@ enum status codec_process_probe(void *state, const uint8_t *bytes, size_t length
     struct codec_task task = {.kind = CODEC_PROBE,
                               .format = info->format,
                               .region_bytes = round_up(length) + CODEC_METADATA_BYTES_MAX,
-                              .work_bytes = probe_bytes(info->format),
+                              .draws_text = is_text(info),
+                              .work_bytes = is_text(info) ? TEXT_WORK_BYTES : CODEC_PROBE_BYTES,
                               .deadline_ns = limits->deadline_ns,
                               .caller = limits->caller};
     do {
@@ -197,7 +197,7 @@ static enum status decode(struct codec_process *process, const struct codec_task
 {
     struct codec_reply reply;
     struct codec_call call = {.kind = CODEC_DECODE,
-                              .format = number_of(task->format),
+                              .format = number_of(task),
                               .page = page,
                               .region_bytes = task->region_bytes,
                               .file_bytes = length,
@@ -229,6 +229,7 @@ enum status codec_process_decode(void *state, const uint8_t *bytes, size_t lengt
     size_t region = decode_region(length);
     struct codec_task task = {.kind = CODEC_DECODE,
                               .format = info->format,
+                              .draws_text = is_text(info),
                               .region_bytes = region,
                               .work_bytes = info->codec_bytes - region,
                               .deadline_ns = limits->deadline_ns,
@@ -259,7 +260,7 @@ static enum status begin_frames(struct codec_process *process, struct codec_anim
     if (codec_process_begin(process, &animation->task, error) != STATUS_OK)
         return error->status;
     *call = (struct codec_call){.kind = CODEC_FRAMES,
-                                .format = (uint32_t)(info->format - formats),
+                                .format = number_of(&animation->task),
                                 .region_bytes = region,
                                 .file_bytes = animation->length,
                                 .ready_bytes = animation->length,

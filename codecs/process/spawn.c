@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -132,35 +133,49 @@ static void close_if(int descriptor)
 
 /* ---- hello ---------------------------------------------------------------------------------- */
 
-static bool wait_for_hello(struct codec_process *process, struct codec_hello *hello)
+static bool take_hello(struct codec_process *process, struct codec_hello *hello,
+                       struct error *error)
 {
-    uint64_t deadline_ns = clock_after_s(clock_now_ns(), START_S);
-    struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
-    int ready;
-    do {
-        uint64_t now_ns = clock_now_ns();
-        int left_ms = now_ns < deadline_ns ? (int)((deadline_ns - now_ns) / 1000000) + 1 : 0;
-        ready = poll(&poll_for, 1, left_ms);
-    } while (ready < 0 && errno == EINTR);
-    return ready > 0 && recv(process->socket, hello, sizeof *hello, MSG_DONTWAIT) == sizeof *hello;
-}
-
-static bool take_hello(struct codec_process *process, const char *path, struct error *error)
-{
-    struct codec_hello hello;
-    if (!wait_for_hello(process, &hello))
-        return error_fail(error, STATUS_INTERNAL,
-                          "the codec process %s did not start; its message is in the log", path);
-    hello.version[sizeof hello.version - 1] = '\0';
-    if (strcmp(hello.version, GPUIMGD_VERSION) != 0)
+    char buffer[PATH_BYTES];
+    hello->version[sizeof hello->version - 1] = '\0';
+    if (strcmp(hello->version, GPUIMGD_VERSION) != 0)
         return error_fail(error, STATUS_INTERNAL,
                           "the codec process %s has version %s, but this is gpuimgd %s; install "
-                          "the same version and restart gpuimgd", path, hello.version,
-                          GPUIMGD_VERSION);
-    process->base_bytes = hello.address_bytes;
-    process->can_read = hello.can_read;
-    process->can_write = hello.can_write;
+                          "the same version and restart gpuimgd",
+                          program_path(buffer), hello->version, GPUIMGD_VERSION);
+    process->base_bytes = hello->address_bytes;
+    process->data_bytes = hello->data_bytes;
+    process->can_read = hello->can_read;
+    process->can_write = hello->can_write;
+    process->start_ns = 0;
     return true;
+}
+
+bool codec_process_said_hello(struct codec_process *process, int ms, struct error *error)
+{
+    struct codec_hello hello;
+    char buffer[PATH_BYTES];
+    struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
+    int ready = poll(&poll_for, 1, ms);
+    bool is_over = clock_now_ns() >= clock_after_s(process->start_ns, START_S);
+    if (ready > 0 && recv(process->socket, &hello, sizeof hello, MSG_DONTWAIT) == sizeof hello)
+        return take_hello(process, &hello, error);
+    if (ready > 0 || is_over)
+        return error_fail(error, STATUS_INTERNAL,
+                          "the codec process %s did not start; its message is in the log",
+                          program_path(buffer));
+    return false;
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+bool codec_process_limit(pid_t pid, int resource, uint64_t bytes)
+{
+    struct rlimit limit;
+    if (prlimit(pid, resource, NULL, &limit) != 0)
+        return false;
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    return prlimit(pid, resource, &limit, NULL) == 0;
 }
 
 static bool is_shortage(int failure)
@@ -191,5 +206,6 @@ bool codec_process_start(struct codec_process *process, bool draws_text, struct 
     process->draws_text = draws_text;
     process->socket = pair[0];
     process->region = region;
-    return take_hello(process, path, error);
+    process->start_ns = clock_now_ns();
+    return true;
 }

@@ -44,8 +44,9 @@ static void give(struct overlay_maker *maker, struct pool_block *block)
     overlays_give(maker->overlays, block);
 }
 
-/* Returns the reserved bytes in *lent. */
-static bool lend(struct overlay_maker *maker, size_t bytes, size_t *lent, struct error *error)
+/* doing: for the message. Returns the reserved bytes in *lent. */
+static bool lend(struct overlay_maker *maker, const char *doing, size_t bytes, size_t *lent,
+                 struct error *error)
 {
     bool exhausted = false;
     *lent = 0;
@@ -57,12 +58,17 @@ static bool lend(struct overlay_maker *maker, size_t bytes, size_t *lent, struct
     }
     if (!exhausted)
         maker->lack = LACKS_LANE;
-    error_set(
-        error, STATUS_OVER_BUDGET,
-        "decoding needs %zu bytes; the limit is three eighths of host_bytes: set it to %" PRIu64
-        "M or more",
-        bytes, options_host_mib(bytes, 3, 8));
+    error_set(error, STATUS_OVER_BUDGET,
+              "%s needs %zu bytes; the limit is three eighths of host_bytes: set it to %" PRIu64
+              "M or more",
+              doing, bytes, options_host_mib(bytes, 3, 8));
     return false;
+}
+
+static void end_loan(struct overlay_maker *maker, size_t lent)
+{
+    if (lent > 0)
+        maker->end_loan(maker->admission, lent);
 }
 
 /* ---- from pixels to an overlay -------------------------------------------------------------- */
@@ -216,14 +222,30 @@ static struct overlay *decode_info(struct overlay_maker *maker, const struct ove
     struct work work;
     size_t lent = 0;
     if (work_open(maker, &work, like, &source, NULL, error) &&
-        lend(maker, info->codec_bytes, &lent, error)) {
+        lend(maker, is_text(like) ? "drawing the text" : "decoding", info->codec_bytes, &lent,
+             error)) {
         struct image image = plan_input(&work.plan, work.memory.input);
         if (read_pixels(maker, like, bytes, info, limits, &image, error) == STATUS_OK)
             work_finish(maker, &work, error);
     }
-    if (lent > 0)
-        maker->end_loan(maker->admission, lent);
+    end_loan(maker, lent);
     return work_close(maker, &work);
+}
+
+/* To measure a text, its fonts are needed, as they are to draw it. */
+static enum status read_header(struct overlay_maker *maker, const struct overlay *like,
+                               const uint8_t *bytes, const struct codec_limits *limits,
+                               struct image_info *info, struct error *error)
+{
+    size_t lent = 0;
+    if (!is_text(like))
+        return codec_probe(maker->codec, bytes, like->file_bytes, limits, info, error);
+    if (!lend(maker, "measuring the text", TEXT_WORK_BYTES, &lent, error))
+        return error->status;
+    enum status status =
+        codec_measure_text(maker->codec, bytes, like->file_bytes, limits, info, error);
+    end_loan(maker, lent);
+    return status;
 }
 
 static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
@@ -234,10 +256,7 @@ static struct overlay *decode(struct overlay_maker *maker, struct overlay *like,
     struct codec_limits limits = *maker->limits;
     limits.metadata = 0; /* outputs get that of the input */
     limits.page = 0;     /* the job's page is one of the input */
-    enum status (*probe)(struct codec_context *, const uint8_t *, size_t,
-                         const struct codec_limits *, struct image_info *, struct error *) =
-        is_text(like) ? codec_measure_text : codec_probe;
-    if (probe(maker->codec, bytes, like->file_bytes, &limits, &info, error) == STATUS_OK) {
+    if (read_header(maker, like, bytes, &limits, &info, error) == STATUS_OK) {
         like->file_width = info.width;
         like->file_height = info.height;
         overlay = decode_info(maker, like, bytes, &info, &limits, error);

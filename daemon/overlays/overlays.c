@@ -101,10 +101,14 @@ static uint32_t bucket_of(const void *bytes, size_t length, uint32_t more)
     return (uint32_t)(hash >> 32) % BUCKETS;
 }
 
+/* All texts have the same key, and many begin with the same style. Of a value the first KiB and the
+ * size are enough: equal ones are rare. */
 static uint32_t bucket_for(const struct overlay *overlay)
 {
-    return overlay->key ? bucket_of(overlay->key, strlen(overlay->key), 0)
-                        : bucket_of(&overlay->id, sizeof overlay->id, overlay->asked_width);
+    if (!overlay->key)
+        return bucket_of(&overlay->id, sizeof overlay->id, overlay->asked_width);
+    uint32_t key = bucket_of(overlay->key, strlen(overlay->key), (uint32_t)overlay->file_bytes);
+    return bucket_of(overlay->file, overlay->file_bytes < KIB ? overlay->file_bytes : KIB, key);
 }
 
 static bool is_same(const struct overlay *a, const struct overlay *b)

@@ -105,7 +105,9 @@ const struct op op_text = {
         "for, and larger if letters reach out of it. Directions, ligatures and the forms of "
         "letters follow Unicode and the font. Characters of several writing systems, such as "
         "the Han characters of Chinese and Japanese, look as in the font that `font` names. A "
-        "character that no installed font has is an error, bad_op, which names it.",
+        "character that no installed font has is an error, bad_op, which names it. A text larger "
+        "than the limits of images, wider or higher than 32,767 pixels, or with a line of more "
+        "than 1,000,000 pixels before it is wrapped is image_too_large.",
     .flags = OP_LAYS,
     OP_PARAMS(struct params, text_params),
     .check = text_check,

@@ -302,6 +302,16 @@ static enum status read_place(const struct reading *r, void *value)
     return STATUS_OK;
 }
 
+/* The control character at the place of some UTF-8, besides line feeds and tabs; 0: none. */
+static unsigned control_at(const char *at)
+{
+    const unsigned char *bytes = (const unsigned char *)at;
+    if (bytes[0] == 0xC2 && bytes[1] < 0xA0)
+        return bytes[1];
+    bool is_control = bytes[0] < ' ' || bytes[0] == 0x7F;
+    return is_control && *at != '\n' && *at != '\t' ? bytes[0] : 0;
+}
+
 static enum status read_text(const struct reading *r, void *value)
 {
     const char *text = r->given->valuestring;
@@ -311,11 +321,11 @@ static enum status read_text(const struct reading *r, void *value)
         status = refuse(r, ": %s has %zu bytes; it must have %.10g to %.10g", r->name, bytes,
                         r->param->min, r->param->max);
     for (const char *at = text; *at && !status; at++)
-        if ((unsigned char)*at < ' ' && *at != '\n' && *at != '\t')
+        if (control_at(at))
             status = refuse(r,
                             ": %s has the control character U+%04X; it must have no others "
                             "than line feeds and tabs",
-                            r->name, (unsigned)*at);
+                            r->name, control_at(at));
     *(const char **)value = status ? NULL : strcpy(r->more, text);
     return status;
 }

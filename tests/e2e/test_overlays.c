@@ -247,6 +247,7 @@ TEST(test_bad_texts)
          "ops[0].text \"a\U0010fffd\": no installed font has the "
          "character U+10FFFD"},
         {"'text':'WWWWWWWWWWWWWWWWWWWW','size':2000", "image_too_large", "ops[0].text \"WWWW"},
+        {"'text':'a\\u0085'", "bad_op", "ops[0] text: text has the control character U+0085"},
         {"'text':'a\\u0000'", "bad_json", "\\u0000 is not allowed"},
         {"'text':'a\xff'", "bad_json", "not valid UTF-8"},
     };
@@ -430,6 +431,27 @@ TEST(test_own_memory)
                                  "'input':'wide.jpg'},{'op':'composite','input':'wide.jpg',"
                                  "'scale':0.5}]}"),
                  "over_budget", "do not fit into half of host_bytes", NULL);
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
+/* Fonts are mapped files, for which no memory is reserved. */
+TEST(test_text_in_little_memory)
+{
+    static const char job[] =
+        "{'input':'rgb.png','output':'t.png','ops':[{'op':'text','text':'a'}]}";
+    need_engine();
+    struct raster drawn = draw("a", (struct text_style){.font = "Sans", .size = 9});
+    raster_clear(&drawn);
+    strcpy(w->ns, "little");
+    struct process *daemon = start_ready(1, "--host_bytes=92M", "--input_bytes_max=6M");
+    check_done(check_answer(w, "%s", job));
+    check_stop(daemon);
+    daemon = start_ready(1, "--host_bytes=64M", "--input_bytes_max=6M");
+    check_failed(check_answer(w, "%s", job), "over_budget",
+                 "measuring the text needs 33554432 bytes; the limit is three eighths of "
+                 "host_bytes: set it to 86M or more",
+                 NULL);
     check_stop(daemon);
     strcpy(w->ns, "gpuimgd");
 }

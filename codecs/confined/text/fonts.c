@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fontconfig/fontconfig.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -39,12 +41,32 @@ static struct file *find_file(const char *path)
     return file_count > 0 ? bsearch(&key, files, file_count, sizeof *files, compare_paths) : NULL;
 }
 
+/* Descriptors that libraries need for other files. */
+#define SPARE_DESCRIPTORS 16
+
+static int descriptors_max;
+
 /* Whether the file is open. */
 static bool open_file(struct file *file)
 {
     file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
-    return file->descriptor >= 0 && fstat(file->descriptor, &file->stat) == 0 &&
-           S_ISREG(file->stat.st_mode);
+    if (file->descriptor < 0)
+        return false;
+    if (file->descriptor < descriptors_max && fstat(file->descriptor, &file->stat) == 0 &&
+        S_ISREG(file->stat.st_mode))
+        return true;
+    close(file->descriptor);
+    return false;
+}
+
+static void raise_descriptors_max(void)
+{
+    struct rlimit limit = {0};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    descriptors_max = limit.rlim_cur < INT_MAX ? (int)limit.rlim_cur - SPARE_DESCRIPTORS : INT_MAX;
 }
 
 /* Sorts the paths of the fonts, and opens each file once: some have many fonts. */
@@ -59,11 +81,17 @@ static bool open_files(const FcFontSet *fonts)
         if (FcPatternGetString(fonts->fonts[i], FC_FILE, 0, &path) == FcResultMatch)
             files[count++].path = (const char *)path;
     qsort(files, count, sizeof *files, compare_paths);
+    size_t left_out = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_next = file_count == 0 || strcmp(files[file_count - 1].path, files[i].path) != 0;
         files[file_count] = is_next ? files[i] : files[file_count];
-        file_count += is_next && open_file(&files[file_count]);
+        bool is_open = is_next && open_file(&files[file_count]);
+        file_count += is_open;
+        left_out += is_next && !is_open;
     }
+    if (left_out > 0)
+        fprintf(stderr, "gpuimgd-codec: %zu fonts cannot be opened; texts are drawn without them\n",
+                left_out);
     return true;
 }
 
@@ -91,7 +119,8 @@ static int open_font(const char *path, int flags, mode_t mode)
 
 static mode_t mode_of(int flags, va_list arguments)
 {
-    return flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+    bool has_mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+    return has_mode ? va_arg(arguments, mode_t) : 0;
 }
 
 int fonts_do_open(const char *path, int flags, ...)
@@ -169,11 +198,7 @@ static void leave_out_closed(void)
 
 int fonts_open(void)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
+    raise_descriptors_max();
     fonts = FcInit() ? FcConfigGetFonts(FcConfigGetCurrent(), FcSetSystem) : NULL;
     if (!fonts)
         return -1;

@@ -4,8 +4,13 @@
 
 #include <errno.h>
 #include <pango/pangocairo.h>
+#include <pango/pangofc-font.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
+#include "codecs/confined/confine.h"
 #include "codecs/confined/confined.h"
 #include "codecs/confined/text/fonts.h"
 #include "conf/text_style.h"
@@ -65,6 +70,30 @@ static bool lack_memory(struct codec_reply *reply)
     return false;
 }
 
+/* Whether the process is near its limits. errno does not tell it: after an allocation that failed,
+ * FreeType closes the font, which the kernel refuses. */
+static bool is_short(void)
+{
+    enum { table = 8 * MIB, file = 64 * MIB };
+    void *some = malloc(table);
+    void *place = mmap(NULL, file, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool has_both = some && place != MAP_FAILED;
+    free(some);
+    if (place != MAP_FAILED)
+        munmap(place, file);
+    return !has_both;
+}
+
+static bool lack_font(PangoFont *font, struct codec_reply *reply)
+{
+    PangoFontDescription *description = pango_font_describe(font);
+    confined_fail(reply, STATUS_BAD_OP, "the installed font %s cannot be read; repair or remove it",
+                  pango_font_description_get_family(description));
+    pango_font_description_free(description);
+    errno = 0; /* cairo reports a lack of memory */
+    return false;
+}
+
 /* Checks that each character of a run has a glyph. If a font could not be read, Pango draws boxes
  * without an error. */
 static bool check_run(const PangoGlyphItem *run, struct codec_reply *reply)
@@ -72,18 +101,20 @@ static bool check_run(const PangoGlyphItem *run, struct codec_reply *reply)
     cairo_scaled_font_t *font =
         pango_cairo_font_get_scaled_font((PangoCairoFont *)run->item->analysis.font);
     if (!font || cairo_scaled_font_status(font) != CAIRO_STATUS_SUCCESS)
-        return lack_memory(reply);
+        return is_short() ? lack_memory(reply) : lack_font(run->item->analysis.font, reply);
     for (int i = 0; i < run->glyphs->num_glyphs; i++) {
         PangoGlyph glyph = run->glyphs->glyphs[i].glyph;
         uint32_t character = glyph & ~PANGO_GLYPH_UNKNOWN_FLAG;
         if (glyph == PANGO_GLYPH_EMPTY || !(glyph & PANGO_GLYPH_UNKNOWN_FLAG))
             continue;
-        if (fonts_have(character))
+        bool is_known = fonts_have(character);
+        if (is_known && is_short())
             return lack_memory(reply);
+        errno = 0; /* of a library's attempt */
         confined_fail(reply, STATUS_BAD_OP,
-                      "no installed font has the character U+%04X; install one that has it, or "
+                      "no installed font %s the character U+%04X; install one that has it, or "
                       "leave the character out",
-                      (unsigned)character);
+                      is_known ? "can draw" : "has", (unsigned)character);
         return false;
     }
     return true;
@@ -102,6 +133,7 @@ static bool check_glyphs(PangoLayout *layout, struct codec_reply *reply)
  * first laid out with this size, with which the longest text of the widest letters fits. */
 #define TRIAL_SIZE 64
 #define PIXELS_MAX 1000000
+#define SIDE_MAX   32767 /* of cairo's images */
 
 /* Checks the lines before they are wrapped, laid out with TRIAL_SIZE or the size of the style. */
 static bool check_length(PangoLayout *layout, const struct text_style *style, uint32_t size,
@@ -184,7 +216,12 @@ static bool open_drawing(struct drawing *drawing, const struct codec_call *call,
     if (!check_height(drawing->layout, style, reply) || !check_glyphs(drawing->layout, reply))
         return false;
     measure(drawing);
-    return true;
+    if (drawing->width <= SIDE_MAX && drawing->height <= SIDE_MAX)
+        return true;
+    confined_fail(reply, STATUS_IMAGE_TOO_LARGE,
+                  "the text is %u x %u pixels; a side of a text may have at most %u",
+                  drawing->width, drawing->height, SIDE_MAX);
+    return false;
 }
 
 static void close_drawing(struct drawing *drawing)
@@ -210,15 +247,90 @@ static void text_probe(const struct codec_call *call, uint8_t *region, struct co
     close_drawing(&drawing);
 }
 
-static cairo_surface_t *draw(const struct drawing *drawing, const uint8_t rgba[4])
+/* cairo keeps the pixels of each glyph that it shows, twice. So those above this size are filled as
+ * paths, which need a hundredth of the memory. */
+#define SHOWN_SIZE_MAX 200
+
+/* Emoji and the like have no path. */
+static bool has_path(PangoFont *font)
 {
+    FcPattern *pattern = pango_fc_font_get_pattern((PangoFcFont *)font);
+    FcBool is_outline, is_coloured;
+    return FcPatternGetBool(pattern, FC_OUTLINE, 0, &is_outline) == FcResultMatch && is_outline &&
+           (FcPatternGetBool(pattern, FC_COLOR, 0, &is_coloured) != FcResultMatch || !is_coloured);
+}
+
+/* Glyph by glyph: the path of a whole line could be large. */
+static void fill_run(cairo_t *cairo, const PangoGlyphItem *run, double x, double y)
+{
+    PangoFont *font = run->item->analysis.font;
+    for (int i = 0; i < run->glyphs->num_glyphs; i++) {
+        PangoGlyphInfo *glyph = &run->glyphs->glyphs[i];
+        PangoGlyphString one = {.num_glyphs = 1, .glyphs = glyph};
+        cairo_move_to(cairo, x, y);
+        pango_cairo_glyph_string_path(cairo, font, &one);
+        cairo_fill(cairo);
+        x += (double)glyph->geometry.width / PANGO_SCALE;
+    }
+}
+
+/* paths: fills the runs that have paths, else shows the others. */
+static void fill_layout(cairo_t *cairo, PangoLayout *layout, bool paths)
+{
+    PangoLayoutIter *at = pango_layout_get_iter(layout);
+    do {
+        PangoLayoutRun *run = pango_layout_iter_get_run_readonly(at);
+        PangoRectangle box;
+        if (!run || has_path(run->item->analysis.font) != paths)
+            continue;
+        pango_layout_iter_get_run_extents(at, NULL, &box);
+        double x = (double)box.x / PANGO_SCALE;
+        double y = (double)pango_layout_iter_get_baseline(at) / PANGO_SCALE;
+        if (paths) {
+            fill_run(cairo, run, x, y);
+        } else {
+            cairo_move_to(cairo, x, y);
+            pango_cairo_show_glyph_string(cairo, run->item->analysis.font, run->glyphs);
+        }
+    } while (pango_layout_iter_next_run(at));
+    pango_layout_iter_free(at);
+}
+
+/* Makes all pixels translucent. */
+static void fade(cairo_surface_t *surface, uint32_t alpha)
+{
+    cairo_surface_flush(surface);
+    uint8_t *bytes = cairo_image_surface_get_data(surface);
+    size_t count = (size_t)cairo_image_surface_get_stride(surface) *
+                   (size_t)cairo_image_surface_get_height(surface);
+    for (size_t i = 0; bytes && alpha < 255 && i < count; i++)
+        bytes[i] = (uint8_t)((bytes[i] * alpha + 127) / 255);
+    cairo_surface_mark_dirty(surface);
+}
+
+/* Letters that are filled one after the other may overlap, so they are opaque at first. Emoji keep
+ * their colours and their alpha. */
+static void draw_large(cairo_t *cairo, const struct drawing *drawing, const uint8_t rgba[4])
+{
+    cairo_set_source_rgb(cairo, rgba[0] / 255.0, rgba[1] / 255.0, rgba[2] / 255.0);
+    fill_layout(cairo, drawing->layout, true);
+    fade(cairo_get_target(cairo), rgba[3]);
+    fill_layout(cairo, drawing->layout, false);
+}
+
+static cairo_surface_t *draw(const struct drawing *drawing, const struct text_style *style)
+{
+    const uint8_t *rgba = style->rgba;
     cairo_surface_t *surface =
         cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)drawing->width, (int)drawing->height);
     cairo_t *cairo = cairo_create(surface);
     cairo_translate(cairo, drawing->left, drawing->top);
     cairo_set_source_rgba(cairo, rgba[0] / 255.0, rgba[1] / 255.0, rgba[2] / 255.0,
                           rgba[3] / 255.0);
-    pango_cairo_show_layout(cairo, drawing->layout);
+    if (style->size > SHOWN_SIZE_MAX)
+        draw_large(cairo, drawing, rgba);
+    else
+        pango_cairo_show_layout(cairo, drawing->layout);
     bool failed = cairo_status(cairo) != CAIRO_STATUS_SUCCESS;
     cairo_destroy(cairo);
     cairo_surface_flush(surface);
@@ -265,7 +377,7 @@ static void text_decode(const struct codec_call *call, uint8_t *region, struct c
         if (drawing.width != call->width || drawing.height != call->height)
             confined_fail(reply, STATUS_DECODE_FAILED, "the text is %u x %u pixels, not %u x %u",
                           drawing.width, drawing.height, call->width, call->height);
-        else if (!(surface = draw(&drawing, style.rgba)))
+        else if (!(surface = draw(&drawing, &style)))
             (void)lack_memory(reply);
         if (surface) {
             send_rows(surface, call->width, call->height, region, reply);
@@ -284,14 +396,24 @@ static void draw_first(void)
     struct text_style style = {.font = "Sans", .size = 8};
     struct drawing drawing = {.layout = lay_out(&style, "A\u0e01\u0e02", 7, style.size)};
     measure(&drawing);
-    cairo_surface_t *surface = draw(&drawing, style.rgba);
+    cairo_surface_t *surface = draw(&drawing, &style);
     if (surface)
         cairo_surface_destroy(surface);
     close_drawing(&drawing);
 }
 
+static void limit_start(void)
+{
+    struct rlimit limit;
+    if (CONFINE_WITHOUT_LIMITS || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max < TEXT_START_BYTES ? limit.rlim_max : TEXT_START_BYTES;
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
 static void text_begin(void)
 {
+    limit_start();
     int count = fonts_open();
     is_broken = count < 0;
     if (count <= 0)

@@ -2,6 +2,10 @@
  * Tests of texts as codec processes draw them: boxes, colours, directions, wrapping, characters
  * without a font, and hostile texts. The pixels are compared with those of pango-view.
  */
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "codecs/confined/confine.h"
 #include "conf/text_style.h"
 #include "tests/fixtures/codec_rig.h"
@@ -100,9 +104,9 @@ static void need_fonts(void)
 
 /* ---- against pango-view ---- */
 
-/* Draws the text with pango-view and compares the pixels. The box of pango-view is that of the
- * lines, which must then contain all letters. */
-static void compare(struct text_style style, const char *more, const char *text)
+/* Draws the text, and to rig.image with pango-view. The box of pango-view is that of the lines,
+ * which must then contain all letters. */
+static void view(struct text_style style, const char *more, const char *text)
 {
     const char *to = text_of("%s/view.png", fonts.path), *from = text_of("%s/view.txt", fonts.path);
     assert_true(text_file_write(from, text, strlen(text)));
@@ -119,6 +123,11 @@ static void compare(struct text_style style, const char *more, const char *text)
     assert_int_equal(rig_decode(&rig, &png, DECODE_COLOUR), STATUS_OK);
     picture_free(&png);
     draw(style, text);
+}
+
+static void compare(struct text_style style, const char *more, const char *text)
+{
+    view(style, more, text);
     /* pango-view rounds to the nearest pixel. Its box has the width that the style gives. */
     uint32_t width = drawn.width;
     if (rig.image.width < width - 1 || (style.width == 0 && rig.image.width > width) ||
@@ -258,6 +267,35 @@ TEST(colour_is_exact)
     assert_true(full > 300);
 }
 
+/* Large letters are filled as paths, at exact places; pango-view shows them at whole pixels. */
+TEST(large_letters)
+{
+    need_fonts();
+    if (system("command -v pango-view >/dev/null") != 0)
+        skip(); /* there is no pango-view here */
+    view(STYLE(.size = 400, .rgba = {200, 30, 90, 255}), "", "Affin\nMg");
+    assert_in_range(drawn.width, rig.image.width, rig.image.width + 4);
+    assert_int_equal(drawn.height, rig.image.height);
+    uint64_t difference = 0, ink = 0;
+    for (uint32_t y = 0; y < drawn.height; y++)
+        for (uint32_t x = 0; x < rig.image.width; x++) {
+            int a = drawn.pixels[y * drawn.stride + 4 * (size_t)x + 3];
+            int b = rig.image.pixels[y * rig.image.stride + 4 * (size_t)x + 3];
+            difference += (uint64_t)abs(a - b);
+            ink += (uint64_t)b;
+        }
+    print_message("%llu of %llu differ\n", (unsigned long long)difference, (unsigned long long)ink);
+    assert_true(difference * 50 < ink);
+    draw(STYLE(.size = 400, .rgba = {1, 2, 3, 100}), "\u0633\u0644\u0627\u0645"); /* overlap */
+    for (size_t i = 0; i < (size_t)drawn.width * drawn.height; i++)
+        assert_in_range(drawn.pixels[4 * i + 3], 0, 100);
+    if (!fonts.has_emoji)
+        return;
+    draw(STYLE(.size = 400, .rgba = {1, 2, 3, 100}), "\U0001f600"); /* keeps its alpha */
+    size_t middle = (size_t)drawn.height / 2 * drawn.width + drawn.width / 2;
+    assert_int_equal(drawn.pixels[4 * middle + 3], 255);
+}
+
 TEST(emoji_have_colours)
 {
     unsigned yellow = 0;
@@ -292,6 +330,28 @@ TEST(host_without_fonts)
     refuse(STYLE(0), "a", STATUS_BAD_OP, "no font is installed on this host; install one");
     refuse(STYLE(0), "a", STATUS_BAD_OP, "no font is installed on this host; install one");
     font_folder_close(&empty);
+    setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", fonts.path), 1);
+}
+
+/* fontconfig's cache says that the font has the character, but the file was cut. */
+TEST(font_that_cannot_be_read)
+{
+    struct font_folder folder;
+    need_fonts();
+    if (!fonts.has_han)
+        skip(); /* Droid Sans Fallback is not installed */
+    font_folder_open_empty(&folder);
+    const char *copy = text_of("cp -L %s/fonts/latin.ttf %s/fonts/han.ttf %s/fonts", fonts.path,
+                               fonts.path, folder.path);
+    assert_int_equal(system(copy), 0);
+    setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", folder.path), 1);
+    draw(STYLE(0), "\u4e2d");
+    codec_context_destroy(rig.context);
+    rig.context = codec_context_create();
+    assert_int_equal(truncate(text_of("%s/fonts/han.ttf", folder.path), 1000), 0);
+    refuse(STYLE(0), "\u4e2d", STATUS_BAD_OP,
+           "the installed font Droid Sans Fallback cannot be read; repair or remove it");
+    font_folder_close(&folder);
     setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", fonts.path), 1);
 }
 
@@ -374,11 +434,101 @@ TEST(too_large)
     refuse(STYLE(.size = TEXT_SIZE_MAX, .spacing = TEXT_SPACING_MAX), repeated("", "\n"),
            STATUS_IMAGE_TOO_LARGE, "4097 lines");
     refuse(STYLE(.size = 500), repeated("", "mmmmmmmm\n"), STATUS_IMAGE_TOO_LARGE, "pixels");
+    rig.limits.side_max = SIDE_CEILING; /* more than cairo's */
+    refuse(STYLE(.size = 100), text_of("%.400s", repeated("", "W")), STATUS_IMAGE_TOO_LARGE,
+           "a side of a text may have at most 32767");
+    rig.limits.side_max = SIDE_DEFAULT;
     rig.limits.pixels_max = 10000;
     refuse(STYLE(.size = 200), "MM", STATUS_IMAGE_TOO_LARGE, "10000");
     rig.limits.pixels_max = PIXELS_DEFAULT;
     rig.limits.deadline_ns = 1;
     refuse(STYLE(0), "late", STATUS_DECODE_LIMIT, "deadline");
+}
+
+/* Private memory of the process, and the number of the process; 0: there is none. */
+static size_t private_bytes(int *pid)
+{
+    FILE *children = fopen("/proc/thread-self/children", "r");
+    assert_non_null(children);
+    *pid = 0;
+    int found = fscanf(children, "%d", pid);
+    fclose(children);
+    size_t bytes = 0;
+    FILE *lines = found == 1 ? fopen(text_of("/proc/%d/status", *pid), "r") : NULL;
+    for (char line[128]; lines && fgets(line, sizeof line, lines);)
+        (void)sscanf(line, "RssAnon: %zu", &bytes);
+    if (lines)
+        fclose(lines);
+    return bytes * KIB;
+}
+
+/* Large letters, each of which cairo would keep, and letters of all sizes. */
+TEST(memory_is_returned)
+{
+    size_t most = 0;
+    int pid;
+    need_fonts();
+    if (CONFINE_WITHOUT_LIMITS)
+        skip();
+    const char *letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn";
+    for (size_t i = 0; i < strlen(letters); i += 4) {
+        draw(STYLE(.size = TEXT_SIZE_MAX, .rgba = {0, 0, 0, 255}), text_of("%.4s", letters + i));
+        size_t bytes = private_bytes(&pid);
+        most = bytes > most ? bytes : most;
+    }
+    print_message("%zu MiB stay after large letters\n", (size_t)(most / MIB));
+    for (uint32_t size = 20; size <= 200; size += 2) {
+        draw(STYLE(.size = size, .rgba = {0, 0, 0, 255}), letters);
+        size_t bytes = private_bytes(&pid);
+        most = bytes > most ? bytes : most;
+    }
+    print_message("%zu MiB stay after all sizes\n", (size_t)(most / MIB));
+    assert_true(most <= CODEC_HEAP_IDLE_BYTES);
+    codec_context_destroy(rig.context);
+    rig.context = codec_context_create();
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+    print_message("peak of all: %ld MiB\n", usage.ru_maxrss / 1024);
+}
+
+/* ---- the start of the process ---- */
+
+static bool is_gone(const struct codec_caller *caller)
+{
+    (void)caller;
+    return true;
+}
+
+/* fontconfig waits for its configuration, which is a pipe. The tasks end in time, and the process
+ * goes on: the first text after its start uses it. */
+TEST(slow_start)
+{
+    const struct codec_caller gone = {is_gone};
+    int pid, next;
+    need_fonts();
+    const char *slow = text_of("%s/slow.conf", fonts.path);
+    assert_int_equal(mkfifo(slow, 0600), 0);
+    setenv("FONTCONFIG_FILE", slow, 1);
+    rig.limits.deadline_ns = clock_now_ns() + 100 * 1000000ull;
+    refuse(STYLE(0), "late", STATUS_DECODE_LIMIT,
+           "the deadline for decoding passed while the codec process started");
+    (void)private_bytes(&pid);
+    rig.limits.deadline_ns = 0;
+    rig.limits.caller = &gone;
+    refuse(STYLE(0), "gone", STATUS_CANCELLED, "the job ended while the codec process started");
+    rig.limits.caller = NULL;
+    size_t length;
+    uint8_t *conf = text_file_bytes(text_of("%s/fonts.conf", fonts.path), &length);
+    assert_non_null(conf);
+    int pipe = open(slow, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(pipe, conf, length), (ssize_t)length);
+    close(pipe);
+    free(conf);
+    draw(STYLE(0), "text");
+    (void)private_bytes(&next);
+    assert_true(pid > 0);
+    assert_int_equal(next, pid);
+    setenv("FONTCONFIG_FILE", text_of("%s/fonts.conf", fonts.path), 1);
 }
 
 /* ---- all ---- */

@@ -112,6 +112,8 @@ TEST(test_refused)
         {"[{'op':'text','text':7}]", "text is a number; it must be a string"},
         {"[{'op':'text','text':''}]", "text has 0 bytes; it must have 1 to 4096"},
         {"[{'op':'text','text':'a\\r'}]", "text has the control character U+000D; it must have no"},
+        {"[{'op':'text','text':'a\x7f'}]", "text has the control character U+007F"},
+        {"[{'op':'text','text':'a\\u0085'}]", "text has the control character U+0085"},
         {"[{'op':'text','text':'a','font':''}]", "font has 0 bytes; it must have 1 to 128"},
         {"[{'op':'text','text':'a','font':'Sans 12'}]",
          "font ends with the size \"12\"; it must be"},
