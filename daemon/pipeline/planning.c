@@ -614,7 +614,7 @@ static bool check_frames(struct job_run *run)
 /* Builds a plan with which the input is only decoded, so that its borders can be measured. */
 static bool build_to_measure(struct job_run *run)
 {
-    const struct plan_target target = {.no_picture = true};
+    const struct plan_target target = {.ops = NULL}; /* the source as it is */
     run->decode = (struct decode_request){.as = DECODE_COLOUR, .eighths = DECODE_EIGHTHS};
     const struct plan_source source = {.width = run->info.width,
                                        .height = run->info.height,
