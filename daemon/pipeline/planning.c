@@ -376,6 +376,18 @@ static const struct format *list_format(const struct job_output *output)
     return format ? format : job_outputs_next_format(output, NULL, 1, 1, 1);
 }
 
+/* The largest side of the image; 0: any. Of a list, that of all its formats: the encoder leaves out
+ * those that do not hold the image. */
+static uint32_t most_side(const struct job_output *output, const struct format *format)
+{
+    uint32_t most = format ? format->side_max : 0;
+    if (output->formats)
+        for (format = NULL;
+             most > 0 && (format = job_outputs_next_format(output, format, 1, 1, 1));)
+            most = format->side_max == 0 || format->side_max > most ? format->side_max : most;
+    return most;
+}
+
 /* The requested format, or else the format of the path's suffix, or else what the input's format
  * gives. NULL if the output has only values, or an unknown format. */
 static const struct format *output_format(const struct job_output *output,
@@ -461,7 +473,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
                        .layout = (enum tensor_layout)encoder->layout,
                        .rgb = rgb,
                        .normalize = &run->job.outputs[i].normalize},
-            .side_max = output->format ? output->format->side_max : 0,
+            .side_max = most_side(&run->job.outputs[i], output->format),
             .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
             .error = &output->error,
