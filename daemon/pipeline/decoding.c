@@ -94,7 +94,8 @@ static enum stage_result measure_borders(struct job_run *run, const struct image
     run->trimmed = borders_find(image, &run->job.trim, orientation);
     release_plan(run);
     bool others_wait = admission_release(run);
-    (void)others_wait; /* the loop tries them after this job */
+    (void)others_wait;       /* the loop tries them after this job */
+    job_run_stop_clock(run); /* it waits for its second read */
     return RESULT_AGAIN;
 }
 

@@ -225,7 +225,8 @@ struct job_run_reserved {
 };
 
 /* The clock of timeout_s runs during a download and the read, and from the start of the decode to
- * the end. The owner of the job starts and stops it; the loop reads it. */
+ * the end, or until the job is read again. The owner of the job starts and stops it; the loop reads
+ * it. */
 struct job_run_timing {
     uint64_t fetched_ns;
     uint64_t entered_ns;     /* when the job entered its stage */
