@@ -92,6 +92,8 @@ static enum stage_result measure_borders(struct job_run *run, const struct image
 {
     int orientation = run->job.orient ? run->info.orientation : 1;
     run->trimmed = borders_find(image, &run->job.trim, orientation);
+    run->measured_width = image->width;
+    run->measured_height = image->height;
     release_plan(run);
     bool others_wait = admission_release(run);
     (void)others_wait;       /* the loop tries them after this job */

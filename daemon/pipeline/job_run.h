@@ -284,6 +284,7 @@ struct job_run {
     struct image_info info;
     struct decode_request decode;
     struct trim_part trimmed;    /* the part of the input without borders; width 0: not measured */
+    uint32_t measured_width, measured_height; /* of the image in which it was measured */
     bool measures;               /* the plan is only for measuring them: it has no outputs */
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
                                     admission and built again after it */

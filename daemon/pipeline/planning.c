@@ -635,10 +635,28 @@ static bool build_to_measure(struct job_run *run)
     return plan_build(&run->plan, &source, &target, 1, &run->bounds.plan, &run->error) == STATUS_OK;
 }
 
+/* Whether the borders, if they were measured, are those of an image of this size. The codec process
+ * may have been taken over by the file since. */
+static bool check_measured(struct job_run *run)
+{
+    const struct image_info *info = &run->info;
+    if (run->trimmed.width == 0 ||
+        (info->width == run->measured_width && info->height == run->measured_height))
+        return true;
+    error_set(&run->error, STATUS_INPUT_UNREADABLE,
+              "the input is %u x %u pixels, but was %u x %u when its borders were measured; it "
+              "changed while it was read",
+              info->width, info->height, run->measured_width, run->measured_height);
+    run->trimmed = (struct trim_part){0};
+    return false;
+}
+
 static bool build_first(struct job_run *run, struct worker_tools *tools)
 {
     run->measures = tools && run->job.trim.wanted && run->trimmed.width == 0;
-    return run->measures ? build_to_measure(run) : build(run, NULL, tools);
+    if (run->measures)
+        return build_to_measure(run);
+    return check_measured(run) && build(run, NULL, tools);
 }
 
 void planning_build(struct job_run *run, struct worker_tools *tools)

@@ -239,6 +239,10 @@ const struct fault_case codec_faults[] = {
          .with = {"encode-crash",
                   "{'id':'victim0','input':'p.jpg','output':{'path':'v','format':['jpeg','avif'],"
                   "'effort':0,'quality':{'ssim':0.9}},'timeout_s':%g}"}),
+    CASE("the second header of a job that trims", "its process sends a smaller size", fails,
+         RETRIED,
+         .with = {"probe-shrink",
+                  "{'id':'victim0','input':'p.avif','trim':{},'output':'v.png','timeout_s':%g}"}),
     CASE("a codec process", "it exits at its start", fails, RETRIED, .with = {"start-exit"}),
     CASE("a decode that hangs", "the job is cancelled", is_cancelled,
          "victim0: cancelled cancelled, attempt 1; within 15 s; 1 done once",
