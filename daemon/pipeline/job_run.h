@@ -338,6 +338,8 @@ void job_run_take_bounds(struct job_run *run, const struct options *options);
 void job_run_start_clock(struct job_run *run);
 /* Stops it, and keeps the time that is left. Idempotent. */
 void job_run_stop_clock(struct job_run *run);
+/* Adds to the time of a stage: a job may go through it several times. */
+void job_run_add_time(struct job_run *run, enum stage stage, double ms);
 /* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
 void job_run_set_late(const struct job_run *run, struct error *error);
 /* Gives a decoder the job's deadline, or decode_timeout_s from now if that is earlier. */

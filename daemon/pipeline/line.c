@@ -118,7 +118,7 @@ static bool admit(struct job_run *run)
     if (!admission_try(run))
         return false;
     uint64_t now_ns = clock_now_ns();
-    run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
+    job_run_add_time(run, STAGE_ADMIT, clock_ms(run->timing.entered_ns, now_ns));
     trace_hooks_admit(run, run->timing.entered_ns, now_ns);
     pipeline_resume(run, RESULT_NEXT);
     return true;
