@@ -61,7 +61,8 @@ static bool room_will_come(const struct job_run *refused)
         if (run->wait.turn != TURN_ASIDE)
             return true;
     each_run (run, &pipeline->stages[STAGE_READ])
-        if (run->owner == OWNER_WORKER || run->overlays.held > 0)
+        if (run->owner == OWNER_WORKER || run->overlays.held > 0 ||
+            (run->input.reading && run->input.file.memory))
             return true;
     each_run (run, &pipeline->stages[STAGE_GPU])
         if (run->input.file.memory)
