@@ -232,6 +232,29 @@ static void trimmed_input_changes(struct rig *rig)
     raster_clear(&raster);
 }
 
+/* The borders of an input are measured. Then the only worker hangs in another job, longer than the
+ * timeout of the first job, whose clock stands while it waits. */
+static void trimmed_input_waits(struct rig *rig)
+{
+    char trims[160];
+    put_framed(rig, 96, 16);
+    rig_start(rig, 0, rig_hang_while(rig, "hung", "run=decode,match=victim"), "--workers=1",
+              "--job_timeout_s=600", NULL);
+    rig_expects(rig, "trims");
+    rig_expects(rig, "victim");
+    snprintf(trims, sizeof trims,
+             "{\"id\":\"trims\",\"input\":\"framed.jpg\",\"trim\":{\"threshold\":100},"
+             "\"output\":\"t.png\",\"timeout_s\":%g}",
+             patience(2));
+    freeReplyObject(redisCommand(rig->world.client, "LPUSH gpuimgd:jobs %s %s", trims,
+                                 "{\"id\":\"victim\",\"input\":\"p.jpg\",\"output\":\"v.png\"}"));
+    rig_saw_if(rig, rig_met(rig, "hung", 20), "it hangs");
+    process_sleep(patience(3));
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "trims");
+}
+
 const struct fault_case room_faults[] = {
     CASE("an input beside that of a hung worker", "there is no room", file_of_a_hung_worker,
          "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
@@ -252,5 +275,7 @@ const struct fault_case room_faults[] = {
          inputs_after_an_overlay, "it hangs; 5 wait for memory; 5 done once"),
     CASE("an input whose borders are measured", "no room for its overlay, and the file changes",
          trimmed_input_changes, "it hangs; 1 wait for memory; trims: done, attempt 1; 64 x 64"),
+    CASE("an input whose borders are measured", "the only worker hangs before the second read",
+         trimmed_input_waits, "it hangs; trims: done, attempt 1"),
     {.name = NULL},
 };
