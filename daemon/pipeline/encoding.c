@@ -177,6 +177,7 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
                                      run->reserved.memory.output);
     bool searches = request.encoder.max_bytes > 0 || request.encoder.ssim > 0;
     bool chooses = run->job.outputs[index].formats != 0;
+    request.memory_max = run->reserved.opaque_only ? admission_encoder_bytes(run) : 0;
     note_blind(run, index, &request);
     if (searches && (chooses ? choose_format : find_quality)(run, index, &image, &request, sink,
                                                              tools) != STATUS_OK)

@@ -1,6 +1,5 @@
 #include "daemon/pipeline/job_outputs.h"
 
-#include "daemon/pipeline/admission.h"
 #include "daemon/pipeline/job_run.h"
 #include "gpu/plan/op_list.h"
 
@@ -158,7 +157,6 @@ struct encode_request job_outputs_encode_request(struct job_run *run, size_t ind
         .orientation = keeps_orientation ? run->info.orientation : 1,
         .deadline_ns = run->timing.deadline_ns,
         .caller = run->bounds.codec.caller,
-        .memory_max = run->reserved.opaque_only ? admission_encoder_bytes(run) : 0,
     };
     image_info_fit_metadata(&run->info, &fit);
     choose_metadata(run, output->metadata, &request);
