@@ -1,6 +1,8 @@
 #include "codecs/borders.h"
 
-#include <stdbool.h>
+#include "codecs/codec_impl.h"
+
+#define ROWS_PER_CHECK 64 /* of 65,500 pixels: some hundredths of a second */
 
 /* Whether the upright image begins at the right, or at the bottom, of the image as it is. */
 static bool begins_right(int orientation)
@@ -63,6 +65,12 @@ static uint32_t border_right(const struct border_test *test, size_t y, uint32_t 
     return count;
 }
 
+/* Looks at the clock before some of the rows. */
+static bool is_in_time(uint32_t row, uint64_t deadline_ns)
+{
+    return row % ROWS_PER_CHECK != 0 || !codec_late(deadline_ns);
+}
+
 static struct border_test test_of(const struct image *image, const struct trim_rule *rule,
                                   int orientation)
 {
@@ -75,23 +83,27 @@ static struct border_test test_of(const struct image *image, const struct trim_r
     return test;
 }
 
-struct trim_part borders_find(const struct image *image, const struct trim_rule *rule,
-                              int orientation)
+bool borders_find(const struct image *image, const struct trim_rule *rule, int orientation,
+                  uint64_t deadline_ns, struct trim_part *part)
 {
     const struct border_test test = test_of(image, rule, orientation);
     uint32_t width = image->width, height = image->height, top = 0, bottom = 0;
-    while (top < height && border_left(&test, top, width) == width)
+    uint32_t left = width, right = width, y = 0;
+    while (top < height && is_in_time(top, deadline_ns) && border_left(&test, top, width) == width)
         top++;
-    if (top == height)
-        return (struct trim_part){0, 0, width, height};
-    while (border_left(&test, height - 1 - bottom, width) == width)
+    while (top + bottom < height && is_in_time(bottom, deadline_ns) &&
+           border_left(&test, height - 1 - bottom, width) == width)
         bottom++;
-    uint32_t left = width, right = width;
-    for (uint32_t y = top; y < height - bottom; y++) {
+    for (y = top; y < height - bottom && is_in_time(y, deadline_ns); y++) {
         left = border_left(&test, y, left);
         right = border_right(&test, y, right);
     }
-    return (struct trim_part){left, top, width - left - right, height - top - bottom};
+    if (y < height - bottom || codec_late(deadline_ns))
+        return false;
+    *part = top == height
+                ? (struct trim_part){0, 0, width, height}
+                : (struct trim_part){left, top, width - left - right, height - top - bottom};
+    return true;
 }
 
 struct trim_part borders_turn(struct trim_part part, uint32_t width, uint32_t height,

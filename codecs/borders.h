@@ -9,14 +9,17 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "codecs/image.h"
+#include "conf/status.h"
 #include "conf/trim.h"
 
-/* Returns the smallest part of the image with all content; the whole image if it has none.
+/* Finds the smallest part of the image with all content; the whole image if it has none.
  * orientation: EXIF 1..8, with which the image will be turned; the part is of the image as it is.
- */
-struct trim_part borders_find(const struct image *image, const struct trim_rule *rule,
-                              int orientation);
+ * false: not found before the deadline (0: none). */
+bool borders_find(const struct image *image, const struct trim_rule *rule, int orientation,
+                  uint64_t deadline_ns, struct trim_part *part) MUST_CHECK;
 /* Returns a part of an image with these sides as a part of the upright image. */
 struct trim_part borders_turn(struct trim_part part, uint32_t width, uint32_t height,
                               int orientation);

@@ -24,6 +24,7 @@ struct trial {
     uint8_t *file; /* of memory.file_bytes; then the image, and the scratch memory */
     struct memory memory;
     size_t length; /* of the file */
+    bool too_long; /* it did not fit, and trial->error says so */
 };
 
 /* The most channels of a decoded file. A JPEG is decoded to its Y. */
@@ -71,7 +72,8 @@ size_t codec_ssim_bytes(const struct format *format, uint32_t width, uint32_t he
 static enum status keep(struct codec_sink *sink, size_t used, struct error *error)
 {
     struct trial *trial = container_of(sink, struct trial, sink);
-    if (used > trial->memory.file_bytes - trial->length)
+    trial->too_long = used > trial->memory.file_bytes - trial->length;
+    if (trial->too_long)
         return error_set(error, STATUS_ENCODE_FAILED, /* uncovered: promise */
                          "the %s has more than %zu bytes at quality %d, too many to compare it; "
                          "lower max of the quality",
@@ -139,6 +141,7 @@ static enum status try_quality(struct trial *trial, int quality, struct ssim_tri
                           .height = src->height};
     trial->request.encoder.quality = quality;
     trial->length = 0;
+    trial->too_long = false;
     if (request->caller && request->caller->is_gone(request->caller))
         return error_set(trial->error, STATUS_CANCELLED,
                          "the job ended amid the search for a quality");
@@ -194,8 +197,13 @@ enum status codec_find_ssim(struct codec_context *context, const struct image *s
     enum status status = begin(&trial, buffer, capacity);
     for (int quality; status == STATUS_OK && (quality = ssim_search_next(&search)) > 0;) {
         status = try_quality(&trial, quality, found);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK) {
             ssim_search_add(&search, quality, found->ssim);
+        } else if (trial.too_long && quality > search.least) { /* uncovered: promise */
+            *error = (struct error){0};
+            status = STATUS_OK;
+            ssim_search_exclude(&search, quality);
+        }
     }
     *found = search.reaches.quality > 0 ? search.reaches : search.below;
     free(trial.file);

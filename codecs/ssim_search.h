@@ -78,6 +78,18 @@ QUALITY_DEVICE void ssim_search_add(struct ssim_search *search, int quality, int
         search->below = trial;
 }
 
+/* Adds a trial without a file: this quality is not allowed. Nor are higher ones, except one that
+ * already reaches the target. */
+QUALITY_DEVICE void ssim_search_exclude(struct ssim_search *search, int quality)
+{
+    if (search->reaches.quality > 0) {
+        ssim_search_add(search, quality, 0);
+    } else {
+        search->count++;
+        search->most = quality - 1;
+    }
+}
+
 /* Returns the quality to try next, also before the first trial. 0: the search has ended, and
  * search->reaches has the result. If its quality is 0, even the highest quality does not reach the
  * target: search->below. */

@@ -60,6 +60,7 @@ enum stage_result computing_take_back(struct job_run *run)
     run->engine_task.plan = NULL;
     release_plan(run);
     bool others_wait = admission_release(run);
-    (void)others_wait; /* the loop tries them after this job */
+    (void)others_wait;       /* the loop tries them after this job */
+    job_run_stop_clock(run); /* it waits for its second read */
     return RESULT_AGAIN;
 }

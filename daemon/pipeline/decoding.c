@@ -91,10 +91,19 @@ static void restore_large(struct job_run *run, struct worker_tools *tools)
 static enum stage_result measure_borders(struct job_run *run, const struct image *image)
 {
     int orientation = run->job.orient ? run->info.orientation : 1;
-    run->trimmed = borders_find(image, &run->job.trim, orientation);
+    struct error error = {0};
+    if (!borders_find(image, &run->job.trim, orientation, run->bounds.codec.deadline_ns,
+                      &run->trimmed)) {
+        error_set(&error, STATUS_DECODE_LIMIT, "the deadline passed in the search for borders");
+        job_run_take_codec_error(run, &error);
+        return RESULT_NEXT;
+    }
+    run->measured_width = image->width;
+    run->measured_height = image->height;
     release_plan(run);
     bool others_wait = admission_release(run);
-    (void)others_wait; /* the loop tries them after this job */
+    (void)others_wait;       /* the loop tries them after this job */
+    job_run_stop_clock(run); /* it waits for its second read */
     return RESULT_AGAIN;
 }
 

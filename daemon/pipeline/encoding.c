@@ -109,7 +109,27 @@ static void note_blind(struct job_run *run, size_t index, const struct encode_re
                                         variant->channels, &request->encoder));
 }
 
-/* Finds the quality in each format of the list, and chooses the format of the smallest file. */
+/* Finds the quality in a format of the list, and the size of the file. */
+static enum status try_format(struct job_run *run, size_t index, const struct image *image,
+                              const struct format *format, const struct codec_sink *sink,
+                              struct worker_tools *tools, struct candidate *one)
+{
+    struct job_run_output *output = &run->outputs[index];
+    struct codec_sink counter = {
+        .buffer = sink->buffer, .capacity = sink->capacity, .flush = count_only};
+    one->request.format = format;
+    one->request.encoder = job_outputs_settings(&run->job.outputs[index], format);
+    note_blind(run, index, &one->request);
+    if (find_quality(run, index, image, &one->request, sink, tools) != STATUS_OK ||
+        codec_encode(tools->codec, image, &one->request, &counter, &output->error) != STATUS_OK)
+        return output->error.status;
+    one->bytes = counter.total;
+    one->quality = output->quality;
+    one->ssim = output->ssim;
+    return STATUS_OK;
+}
+
+/* Chooses the format of the list with the smallest file. A format that fails is left out. */
 static enum status choose_format(struct job_run *run, size_t index, const struct image *image,
                                  struct encode_request *request, const struct codec_sink *sink,
                                  struct worker_tools *tools)
@@ -118,22 +138,22 @@ static enum status choose_format(struct job_run *run, size_t index, const struct
     const struct job_output *wanted = &run->job.outputs[index];
     struct candidate best = {.request = {.format = NULL}};
     const struct format *format = NULL;
+    struct error first = {0};
     while ((format = job_outputs_next_format(wanted, format, image->width, image->height,
                                              image->channels))) {
-        struct codec_sink counter = {
-            .buffer = sink->buffer, .capacity = sink->capacity, .flush = count_only};
         struct candidate one = {.request = *request};
-        one.request.format = format;
-        one.request.encoder = job_outputs_settings(wanted, format);
-        note_blind(run, index, &one.request);
-        if (find_quality(run, index, image, &one.request, sink, tools) != STATUS_OK ||
-            codec_encode(tools->codec, image, &one.request, &counter, &output->error) != STATUS_OK)
-            return output->error.status;
-        one.bytes = counter.total;
-        one.quality = output->quality;
-        one.ssim = output->ssim;
-        if (is_better(&one, &best))
+        enum status status = try_format(run, index, image, format, sink, tools, &one);
+        if (status == STATUS_OK && is_better(&one, &best))
             best = one;
+        if (status != STATUS_OK && status != STATUS_ENCODE_FAILED)
+            return status;
+        if (first.status == STATUS_OK)
+            first = output->error;
+        output->error = (struct error){0};
+    }
+    if (!best.request.format && first.status != STATUS_OK) {
+        output->error = first;
+        return first.status;
     }
     if (!best.request.format)
         return error_set(&output->error, STATUS_IMAGE_TOO_LARGE,
@@ -158,6 +178,7 @@ static enum status encode_on_host(struct job_run *run, size_t index, struct code
                                      run->reserved.memory.output);
     bool searches = request.encoder.max_bytes > 0 || request.encoder.ssim > 0;
     bool chooses = run->job.outputs[index].formats != 0;
+    request.memory_max = run->reserved.opaque_only ? admission_encoder_bytes(run) : 0;
     note_blind(run, index, &request);
     if (searches && (chooses ? choose_format : find_quality)(run, index, &image, &request, sink,
                                                              tools) != STATUS_OK)

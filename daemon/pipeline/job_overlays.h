@@ -2,10 +2,11 @@
  * job_overlays.h - the overlays of a job's operations, which it holds from the read to the decode.
  *
  * Overlays from keys are read before the input, one at a time: the loop reads a key, and a worker
- * decodes it and returns the job to the loop. Overlays from files are read by the worker that plans
- * the job. If there is no room for an overlay, the job releases all of them, and its input, and
- * waits in the line of line.c. The job keeps its references until the constants of its plan have
- * been put into the input buffer.
+ * decodes it and returns the job to the loop. If the borders of the input are trimmed, they are
+ * read after it was measured. Overlays from files are read by the worker that plans the job. If
+ * there is no room for an overlay, the job releases all of them, and its input, and waits in the
+ * line of line.c. The job keeps its references until the constants of its plan have been put into
+ * the input buffer.
  *
  * For the owner of the job.
  */

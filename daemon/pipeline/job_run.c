@@ -136,6 +136,12 @@ void job_run_stop_clock(struct job_run *run)
     atomic_store(&run->timing.deadline_ns, CLOCK_STANDS);
 }
 
+void job_run_add_time(struct job_run *run, enum stage stage, double ms)
+{
+    double *sum = &run->timing.ms[stage];
+    *sum = (*sum > 0 ? *sum : 0) + ms;
+}
+
 void job_run_set_late(const struct job_run *run, struct error *error)
 {
     error_set(error, STATUS_TIMEOUT, "the job exceeded its timeout_s of %g s in stage %s",

@@ -225,7 +225,8 @@ struct job_run_reserved {
 };
 
 /* The clock of timeout_s runs during a download and the read, and from the start of the decode to
- * the end. The owner of the job starts and stops it; the loop reads it. */
+ * the end, or until the job is read again. The owner of the job starts and stops it; the loop reads
+ * it. */
 struct job_run_timing {
     uint64_t fetched_ns;
     uint64_t entered_ns;     /* when the job entered its stage */
@@ -283,6 +284,7 @@ struct job_run {
     struct image_info info;
     struct decode_request decode;
     struct trim_part trimmed;    /* the part of the input without borders; width 0: not measured */
+    uint32_t measured_width, measured_height; /* of the image in which it was measured */
     bool measures;               /* the plan is only for measuring them: it has no outputs */
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
                                     admission and built again after it */
@@ -336,6 +338,8 @@ void job_run_take_bounds(struct job_run *run, const struct options *options);
 void job_run_start_clock(struct job_run *run);
 /* Stops it, and keeps the time that is left. Idempotent. */
 void job_run_stop_clock(struct job_run *run);
+/* Adds to the time of a stage: a job may go through it several times. */
+void job_run_add_time(struct job_run *run, enum stage stage, double ms);
 /* Sets the error STATUS_TIMEOUT, with the stage that the job has reached. */
 void job_run_set_late(const struct job_run *run, struct error *error);
 /* Gives a decoder the job's deadline, or decode_timeout_s from now if that is earlier. */

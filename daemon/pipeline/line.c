@@ -61,7 +61,8 @@ static bool room_will_come(const struct job_run *refused)
         if (run->wait.turn != TURN_ASIDE)
             return true;
     each_run (run, &pipeline->stages[STAGE_READ])
-        if (run->owner == OWNER_WORKER || run->overlays.held > 0)
+        if (run->owner == OWNER_WORKER || run->overlays.held > 0 ||
+            (run->input.reading && run->input.file.memory))
             return true;
     each_run (run, &pipeline->stages[STAGE_GPU])
         if (run->input.file.memory)
@@ -118,7 +119,7 @@ static bool admit(struct job_run *run)
     if (!admission_try(run))
         return false;
     uint64_t now_ns = clock_now_ns();
-    run->timing.ms[STAGE_ADMIT] = clock_ms(run->timing.entered_ns, now_ns);
+    job_run_add_time(run, STAGE_ADMIT, clock_ms(run->timing.entered_ns, now_ns));
     trace_hooks_admit(run, run->timing.entered_ns, now_ns);
     pipeline_resume(run, RESULT_NEXT);
     return true;

@@ -376,6 +376,18 @@ static const struct format *list_format(const struct job_output *output)
     return format ? format : job_outputs_next_format(output, NULL, 1, 1, 1);
 }
 
+/* The largest side of the image; 0: any. Of a list, that of all its formats: the encoder leaves out
+ * those that do not hold the image. */
+static uint32_t most_side(const struct job_output *output, const struct format *format)
+{
+    uint32_t most = format ? format->side_max : 0;
+    if (output->formats)
+        for (format = NULL;
+             most > 0 && (format = job_outputs_next_format(output, format, 1, 1, 1));)
+            most = format->side_max == 0 || format->side_max > most ? format->side_max : most;
+    return most;
+}
+
 /* The requested format, or else the format of the path's suffix, or else what the input's format
  * gives. NULL if the output has only values, or an unknown format. */
 static const struct format *output_format(const struct job_output *output,
@@ -461,7 +473,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
                        .layout = (enum tensor_layout)encoder->layout,
                        .rgb = rgb,
                        .normalize = &run->job.outputs[i].normalize},
-            .side_max = output->format ? output->format->side_max : 0,
+            .side_max = most_side(&run->job.outputs[i], output->format),
             .overlays = &run->overlays.finder,
             .number = run->job.listed ? (unsigned)i + 1 : 0,
             .error = &output->error,
@@ -615,7 +627,7 @@ static bool check_frames(struct job_run *run)
 /* Builds a plan with which the input is only decoded, so that its borders can be measured. */
 static bool build_to_measure(struct job_run *run)
 {
-    const struct plan_target target = {.no_picture = true};
+    const struct plan_target target = {.ops = NULL}; /* the source as it is */
     run->decode = (struct decode_request){.as = DECODE_COLOUR, .eighths = DECODE_EIGHTHS};
     const struct plan_source source = {.width = run->info.width,
                                        .height = run->info.height,
@@ -624,10 +636,28 @@ static bool build_to_measure(struct job_run *run)
     return plan_build(&run->plan, &source, &target, 1, &run->bounds.plan, &run->error) == STATUS_OK;
 }
 
+/* Whether the borders, if they were measured, are those of an image of this size. The codec process
+ * may have been taken over by the file since. */
+static bool check_measured(struct job_run *run)
+{
+    const struct image_info *info = &run->info;
+    if (run->trimmed.width == 0 ||
+        (info->width == run->measured_width && info->height == run->measured_height))
+        return true;
+    error_set(&run->error, STATUS_INPUT_UNREADABLE,
+              "the input is %u x %u pixels, but was %u x %u when its borders were measured; it "
+              "changed while it was read",
+              info->width, info->height, run->measured_width, run->measured_height);
+    run->trimmed = (struct trim_part){0};
+    return false;
+}
+
 static bool build_first(struct job_run *run, struct worker_tools *tools)
 {
     run->measures = tools && run->job.trim.wanted && run->trimmed.width == 0;
-    return run->measures ? build_to_measure(run) : build(run, NULL, tools);
+    if (run->measures)
+        return build_to_measure(run);
+    return check_measured(run) && build(run, NULL, tools);
 }
 
 void planning_build(struct job_run *run, struct worker_tools *tools)

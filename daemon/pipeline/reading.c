@@ -206,8 +206,10 @@ static void give_up_read(struct job_run *run, enum lack lack)
     run->wait.lack = lack;
     release_plan(run);
     route_end(run);
-    if (!is_member(run))
-        pool_give(run->pipeline->file_pool, &run->input.file);
+    if (is_member(run))
+        return;
+    pool_give(run->pipeline->file_pool, &run->input.file);
+    run->trimmed = (struct trim_part){0}; /* the next read may be of other bytes */
 }
 
 enum stage_result reading_run(struct job_run *run, struct worker_tools *tools)

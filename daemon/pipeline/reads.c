@@ -15,12 +15,12 @@ static bool is_input_missing(const struct job_run *run)
            !run->input.file.memory && run->error.status == STATUS_OK;
 }
 
-/* Whether others wait until the job has read a key, or downloaded: it holds overlays, or was
- * refused, so that later jobs wait. */
+/* Whether others wait until the job has read a key, or downloaded: it holds overlays, or its input,
+ * or was refused, so that later jobs wait. */
 static bool is_awaited(const struct job_run *run)
 {
     return run->owner == OWNER_LOOP && run->input.reading &&
-           (run->overlays.held > 0 || run->wait.turn == TURN_REFUSED);
+           (run->overlays.held > 0 || run->input.file.memory || run->wait.turn == TURN_REFUSED);
 }
 
 static bool is_downloading(const struct job_run *run)
@@ -122,7 +122,8 @@ static enum read_step next_step(struct job_run *run)
 {
     if (job_is_set(&run->job)) /* its images have the overlays */
         return is_input_missing(run) ? READ_INPUT : READ_PLAN;
-    if (job_overlays_next_key(run) || run->overlays.loaded)
+    bool measures = run->job.trim.wanted && run->trimmed.width == 0; /* it needs no overlays yet */
+    if (!measures && (job_overlays_next_key(run) || run->overlays.loaded))
         return READ_OVERLAY;
     return is_input_missing(run) ? READ_INPUT : READ_PLAN;
 }

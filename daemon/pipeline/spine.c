@@ -248,7 +248,7 @@ static bool carry_through_admission(struct job_run *run)
     if (!admission_pass(run) || run->error.status != STATUS_OK)
         return false;
     uint64_t now_ns = clock_now_ns();
-    run->timing.ms[STAGE_ADMIT] = 0;
+    job_run_add_time(run, STAGE_ADMIT, 0);
     trace_hooks_admit(run, now_ns, now_ns);
     carry_to(run, STAGE_DECODE);
     return true;
@@ -284,11 +284,12 @@ static bool carry_on(struct job_run *run)
 /* Whether the job leaves the last line in which it waits. Its rank then counts as served: jobs
  * fetched later rank after it (ranks.h). Small jobs of the CPU engine wait last for their
  * decode, all others for their encode. If the others counted as served at their decode, an
- * urgent job fetched later would rank after them, although they still wait for their encode. */
+ * urgent job fetched later would rank after them, although they still wait for their encode. A job
+ * that only measures its borders is read, admitted and decoded again. */
 static bool leaves_lines(const struct job_run *run)
 {
     enum stage stage = atomic_load(&run->at);
-    return stage == STAGE_ENCODE || (stage == STAGE_DECODE && is_small(run) &&
+    return stage == STAGE_ENCODE || (stage == STAGE_DECODE && is_small(run) && !run->measures &&
                                      engine_is_synchronous(run->pipeline->parts.engine));
 }
 
@@ -305,8 +306,7 @@ static enum stage_result run_stage(struct job_run *run, struct worker_tools *too
     fault_point("run", stage_name(stage), run->job.id);
     enum stage_result result = table[stage].run(run, tools);
     uint64_t end_ns = clock_now_ns();
-    double *ms = &run->timing.ms[stage];
-    *ms = (*ms > 0 ? *ms : 0) + clock_ms(begin_ns, end_ns); /* a read may run several times */
+    job_run_add_time(run, stage, clock_ms(begin_ns, end_ns));
     trace_hooks_run(run, tools->number, begin_ns, end_ns);
     return result;
 }

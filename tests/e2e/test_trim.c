@@ -199,7 +199,7 @@ TEST(test_flat)
     cJSON_Delete(result);
 }
 
-/* The input and an overlay are read from Redis; the overlay twice. */
+/* The input and an overlay are read from Redis; the overlay after the input was measured. */
 TEST(test_keys)
 {
     static const char *const names[] = {"o0.jpg", "alpha.png"};

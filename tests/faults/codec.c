@@ -92,6 +92,8 @@ static void arm(struct rig *rig, struct process *daemon)
 
 static const char *victim(const struct rig *rig)
 {
+    if (rig->fault->with[1])
+        return rig->fault->with[1];
     return strncmp(rig->fault->with[0], "encode", 6) == 0
                ? "{'id':'victim0','input':'p.jpg','output':{'path':'v.avif','effort':0},"
                  "'timeout_s':%g}"
@@ -232,6 +234,15 @@ const struct fault_case codec_faults[] = {
          .with = {"decode-long"}),
     CASE("an encode", "its process sends a file without end", fails, FAILED("encode_failed"),
          .with = {"encode-flood"}),
+    CASE("an encode in one of two formats", "its process crashes", fails,
+         "victim0: done, attempt 1" AFTER,
+         .with = {"encode-crash",
+                  "{'id':'victim0','input':'p.jpg','output':{'path':'v','format':['jpeg','avif'],"
+                  "'effort':0,'quality':{'ssim':0.9}},'timeout_s':%g}"}),
+    CASE("the second header of a job that trims", "its process sends a smaller size", fails,
+         RETRIED,
+         .with = {"probe-shrink",
+                  "{'id':'victim0','input':'p.avif','trim':{},'output':'v.png','timeout_s':%g}"}),
     CASE("a codec process", "it exits at its start", fails, RETRIED, .with = {"start-exit"}),
     CASE("a decode that hangs", "the job is cancelled", is_cancelled,
          "victim0: cancelled cancelled, attempt 1; within 15 s; 1 done once",

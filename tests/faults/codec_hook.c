@@ -2,8 +2,9 @@
  * codec_hook.c - faults of gpuimgd-codec.
  *
  * The name of the program ends in STAGE-ACTION: start, probe, decode or encode; exit, crash, kill,
- * hang, memory, lie, empty, long or flood. A process is faulty only if it can remove the file
- * PROGRAM.armed at its start, so a test chooses which process fails, and the next one works.
+ * hang, memory, lie, empty, long, flood or shrink (a smaller second header). A process is faulty
+ * only if it can remove the file PROGRAM.armed at its start, so a test chooses which process fails,
+ * and the next one works.
  */
 #include <errno.h>
 #include <signal.h>
@@ -43,6 +44,19 @@ static void fail(const char *action)
         send(CODEC_SOCKET, message, *action == 'e' ? 0 : sizeof message, 0);
         while (true)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
+    static int headers;
+    if (strcmp(action, "shrink") == 0 && headers++ == 1) {
+        const struct codec_reply header = {.kind = CODEC_DONE,
+                                           .width = 1,
+                                           .height = 1,
+                                           .channels = 3,
+                                           .orientation = 1,
+                                           .frames = 1};
+        struct codec_call same; /* the next attempt's */
+        if (send(CODEC_SOCKET, &header, sizeof header, 0) < 0 ||
+            recv(CODEC_SOCKET, &same, sizeof same, 0) <= 0)
+            _exit(0);
     }
     while (strcmp(action, "flood") == 0) {
         const struct codec_reply part = {.kind = CODEC_PART, .bytes = CODEC_WINDOW_BYTES};

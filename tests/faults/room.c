@@ -5,9 +5,13 @@
  * after it, a zombie that keeps its memory. The large job needs more memory than the victim leaves;
  * the small jobs fit beside the victim.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tests/faults/rig.h"
 #include "tests/fixtures/http.h"
 #include "tests/fixtures/prometheus.h"
+#include "tests/fixtures/raster.h"
 
 #define SMALL 12
 
@@ -186,6 +190,71 @@ static void inputs_after_an_overlay(struct rig *rig)
     rig_saw_done(rig, "n");
 }
 
+/* A white frame of `margin` around black, in a file of 1 MB. */
+static void put_framed(struct rig *rig, uint32_t side, uint32_t margin)
+{
+    enum { file_bytes = 1 << 20 };
+    struct raster raster = raster_make(side, side, 3);
+    struct picture_file file = {.bytes = NULL};
+    uint8_t *padded = calloc(1, file_bytes);
+    memset(raster.pixels, 255, (size_t)side * side * 3);
+    for (uint32_t y = margin; y < side - margin; y++)
+        memset(raster_at(&raster, margin, y), 0, (size_t)(side - 2 * margin) * 3);
+    file.bytes = raster_to_jpeg(&raster, 95, &file.length);
+    if (!padded || file.length > file_bytes)
+        abort();
+    memcpy(padded, file.bytes, file.length);
+    world_put(&rig->world, "framed.jpg", padded, file_bytes);
+    free(padded);
+    picture_free(&file);
+    raster_clear(&raster);
+}
+
+/* The borders of an input are measured, but there is no room for its overlay. Then another, smaller
+ * file is there under its name. */
+static void trimmed_input_changes(struct rig *rig)
+{
+    rig_put_large_file(rig, "large.jpg", FILE_BYTES);
+    put_framed(rig, 240, 40);
+    world_put_picture(&rig->world, "over.png",
+                      make_png(.width = 500, .height = 400, .colour_type = 6));
+    start_with_victim(rig, HOST_BYTES, 50);
+    rig_push_text(rig, "trims",
+                  "{'id':'trims','input':'framed.jpg','trim':{'threshold':100},'output':'t.png',"
+                  "'ops':[{'op':'composite','input':'over.png'}]}");
+    saw_waiting(rig, 1);
+    put_framed(rig, 96, 16);
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "trims");
+    struct raster raster = raster_load(text_of("%s/t.png", rig->world.out), RASTER_COLOUR);
+    rig_saw(rig, "%u x %u", raster.width, raster.height);
+    raster_clear(&raster);
+}
+
+/* The borders of an input are measured. Then the only worker hangs in another job, longer than the
+ * timeout of the first job, whose clock stands while it waits. */
+static void trimmed_input_waits(struct rig *rig)
+{
+    char trims[160];
+    put_framed(rig, 96, 16);
+    rig_start(rig, 0, rig_hang_while(rig, "hung", "run=decode,match=victim"), "--workers=1",
+              "--job_timeout_s=600", NULL);
+    rig_expects(rig, "trims");
+    rig_expects(rig, "victim");
+    snprintf(trims, sizeof trims,
+             "{\"id\":\"trims\",\"input\":\"framed.jpg\",\"trim\":{\"threshold\":100},"
+             "\"output\":\"t.png\",\"timeout_s\":%g}",
+             patience(2));
+    freeReplyObject(redisCommand(rig->world.client, "LPUSH gpuimgd:jobs %s %s", trims,
+                                 "{\"id\":\"victim\",\"input\":\"p.jpg\",\"output\":\"v.png\"}"));
+    rig_saw_if(rig, rig_met(rig, "hung", 20), "it hangs");
+    process_sleep(patience(3));
+    rig_lower(rig, "hung");
+    rig_wait(rig, 20);
+    rig_saw_jobs(rig, "trims");
+}
+
 const struct fault_case room_faults[] = {
     CASE("an input beside that of a hung worker", "there is no room", file_of_a_hung_worker,
          "it hangs; victim: failed timeout, attempt 1; 1 wait for memory; 12 done once; large: no "
@@ -204,5 +273,9 @@ const struct fault_case room_faults[] = {
          "it hangs; 6 wait; fetched; victim; urgent; 6 done once"),
     CASE("large inputs from keys", "there is no room for an overlay before them",
          inputs_after_an_overlay, "it hangs; 5 wait for memory; 5 done once"),
+    CASE("an input whose borders are measured", "no room for its overlay, and the file changes",
+         trimmed_input_changes, "it hangs; 1 wait for memory; trims: done, attempt 1; 64 x 64"),
+    CASE("an input whose borders are measured", "the only worker hangs before the second read",
+         trimmed_input_waits, "it hangs; trims: done, attempt 1"),
     {.name = NULL},
 };

@@ -15,7 +15,9 @@ import numpy
 from PIL import Image
 
 FORMATS = {"jpeg": "jpg", "webp": "webp", "avif": "avif", "jxl": "jxl"}
-TARGETS = {"photo": [0.9, 0.97], "drawing": [0.97], "gray": [0.95], "alpha": [0.95], "tiny": [0.99]}
+TARGETS = {"photo": [0.9, 0.97], "drawing": [0.97], "gray": [0.95], "alpha": [0.95], "tiny": [0.99],
+           "wide": [0.9]}
+CANNOT = {("alpha", "jpeg"), ("wide", "webp")}
 BLACK, WHITE = 0, 255
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 # How far the similarity may be from that with the windows of the paper.
@@ -25,7 +27,7 @@ PAPER = 0.04
 def draw(name):
     """Returns an image with clouds and lines, without transparent colours that encoders change."""
     random = numpy.random.default_rng(len(name))
-    width, height = {"tiny": (5, 3)}.get(name, (160, 104))
+    width, height = {"tiny": (5, 3), "wide": (16384, 2)}.get(name, (160, 104))
     small = random.integers(0, 256, (height // 8 + 1, width // 8 + 1, 3), dtype=numpy.uint8)
     image = Image.fromarray(small).resize((width, height), Image.BICUBIC)
     pixels = numpy.asarray(image) + random.normal(0, 6, (height, width, 3))
@@ -54,7 +56,7 @@ def wanted():
     """Jobs with a similarity: the key is the name of the output."""
     for name, targets in TARGETS.items():
         for format_name in FORMATS:
-            for target in targets if name != "alpha" or format_name != "jpeg" else []:
+            for target in targets if (name, format_name) not in CANNOT else []:
                 yield f"{format_name}-{name}-{target}", name, format_name, {"quality": {"ssim": target}}
     yield "jpeg-most", "photo", "jpeg", {"quality": {"ssim": 0.9999, "min": 20, "max": 50}}
     yield "jpeg-least", "photo", "jpeg", {"quality": {"ssim": 0.1, "min": 35}}
@@ -70,6 +72,8 @@ def wanted():
 CHOICES = {
     "auto-photo": ("photo", {"format": "auto", "quality": {"ssim": 0.9}},
                    ["jpeg-photo-0.9", "webp-photo-0.9", "avif-photo-0.9"]),
+    "auto-wide": ("wide", {"format": "auto", "quality": {"ssim": 0.9}},
+                  ["jpeg-wide-0.9", "avif-wide-0.9"]),
     "auto-tiny": ("tiny", {"format": "auto", "quality": {"ssim": 0.99}},
                   ["jpeg-tiny-0.99", "webp-tiny-0.99", "avif-tiny-0.99"]),
     "list-alpha": ("alpha", {"format": ["jpeg", "webp", "jxl"], "quality": {"ssim": 0.95}},

@@ -107,10 +107,18 @@ static void fill(const struct image *image, int noise, uint32_t spots, uint32_t 
     }
 }
 
+static struct trim_part find(const struct image *image, const struct trim_rule *rule,
+                             int orientation)
+{
+    struct trim_part part;
+    assert_true(borders_find(image, rule, orientation, 0, &part));
+    return part;
+}
+
 static void check(const struct image *image, const struct trim_rule *rule)
 {
     for (int orientation = 0; orientation <= 9; orientation++) {
-        struct trim_part part = borders_find(image, rule, orientation);
+        struct trim_part part = find(image, rule, orientation);
         assert_true(part.width > 0 && part.x + part.width <= image->width);
         assert_true(part.height > 0 && part.y + part.height <= image->height);
         part = borders_turn(part, image->width, image->height, orientation);
@@ -157,7 +165,7 @@ TEST(test_single_pixels)
             memset(image.pixels, 100, image.stride * image.height);
             pixel_at(&image, rows[i].x, rows[i].y)[i % 3] =
                 (uint8_t)(i % 2 ? 100 - apart : 100 + apart);
-            struct trim_part part = borders_find(&image, &rule, 1);
+            struct trim_part part = find(&image, &rule, 1);
             struct trim_part want = apart > 10 ? rows[i] : (struct trim_part){0, 0, 11, 7};
             assert_memory_equal(&part, &want, sizeof part);
         }
@@ -176,8 +184,20 @@ TEST(test_transparent)
                 pixel_at(&image, x, y)[c] = (uint8_t)picture_random(&random);
             pixel_at(&image, x, y)[3] = x >= 6 && x < 15 && y >= 2 && y < 9 ? 11 : 10;
         }
-    struct trim_part part = borders_find(&image, &rule, 1), want = {6, 2, 9, 7};
+    struct trim_part part = find(&image, &rule, 1), want = {6, 2, 9, 7};
     assert_memory_equal(&part, &want, sizeof part);
+    free(image.pixels);
+}
+
+/* A deadline that has passed, also in an image that is nothing but border. */
+TEST(test_late)
+{
+    struct image image = make_image(20, 10, 3);
+    struct trim_part part;
+    memset(image.pixels, 9, image.stride * 10);
+    assert_false(borders_find(&image, &(struct trim_rule){.wanted = true}, 1, 1, &part));
+    pixel_at(&image, 7, 3)[1] = 200;
+    assert_false(borders_find(&image, &(struct trim_rule){.wanted = true}, 1, 1, &part));
     free(image.pixels);
 }
 

@@ -154,7 +154,9 @@ TEST(test_negative)
 
 /* ---- the search ----------------------------------------------------------------------------- */
 
-static struct ssim_search search(const int curve[qualities + 1], int least, int most, int target)
+/* longest: files of higher qualities are too long. */
+static struct ssim_search search_within(const int curve[qualities + 1], int least, int most,
+                                        int target, int longest)
 {
     struct ssim_search search = {.target = target, .least = least, .most = most};
     uint64_t tried[2] = {0, 0};
@@ -162,9 +164,13 @@ static struct ssim_search search(const int curve[qualities + 1], int least, int 
         assert_in_range(quality, least, most);
         assert_false(tried[quality / 64] >> quality % 64 & 1);
         tried[quality / 64] |= 1ull << quality % 64;
-        ssim_search_add(&search, quality, curve[quality]);
+        if (quality <= longest)
+            ssim_search_add(&search, quality, curve[quality]);
+        else
+            ssim_search_exclude(&search, quality);
         assert_true(search.count <= SSIM_TRIALS_MAX);
     }
+    most = most < longest ? most : longest;
     if (search.reaches.quality == 0) {
         assert_int_equal(search.below.quality, most);
         assert_true(curve[most] < target);
@@ -176,6 +182,11 @@ static struct ssim_search search(const int curve[qualities + 1], int least, int 
         assert_true(search.below.quality == 0 || curve[search.below.quality] < target);
     }
     return search;
+}
+
+static struct ssim_search search(const int curve[qualities + 1], int least, int most, int target)
+{
+    return search_within(curve, least, most, target, most);
 }
 
 /* Curves that rise: the lowest quality is found, within all bounds. */
@@ -223,6 +234,28 @@ TEST(test_curves_with_noise)
         found += search(curve, 1, qualities, 1 + i * 300).reaches.quality > 0;
     }
     assert_true(found > 1000);
+}
+
+/* The result is that of a search up to the longest file that is allowed. */
+TEST(test_files_too_long)
+{
+    int curve[qualities + 1] = {0};
+    for (int q = 1; q <= qualities; q++)
+        curve[q] = 9000 * q;
+    for (int longest = 1; longest <= qualities; longest++)
+        for (int target = 4500; target < SSIM_ONE; target += 9000) {
+            struct ssim_search found = search_within(curve, 1, qualities, target, longest);
+            int lowest = target / 9000 + 1;
+            assert_int_equal(found.reaches.quality, lowest <= longest ? lowest : 0);
+        }
+    struct ssim_search odd = {.target = 500000, .least = 1, .most = qualities};
+    ssim_search_add(&odd, 90, 600000);
+    ssim_search_exclude(&odd, 80);
+    for (int quality; (quality = ssim_search_next(&odd)) > 0;) {
+        assert_in_range(quality, 81, 89);
+        ssim_search_add(&odd, quality, quality < 85 ? 0 : 500000);
+    }
+    assert_int_equal(odd.reaches.quality, 85);
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
