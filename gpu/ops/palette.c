@@ -172,7 +172,7 @@ static enum status palette_step(const void *params, struct chain *chain)
 const struct op op_palette = {
     .name = "palette",
     .help = "Returns the dominant colours, each as `color` and `share`, the most frequent first",
-    .definition = "The pixels are counted in cells of 8 x 8 x 8 colours. Cells are divided into "
+    .definition = "The pixels are counted in cells of 16 x 16 x 16 colours. Cells are divided into "
                   "boxes by the median cut that is defined for `colors` of a PNG; each box is a "
                   "colour, the mean of its pixels, rounded half up. `share` is its part of the "
                   "counted pixels. Of equally frequent colours, the one with less red is first, "

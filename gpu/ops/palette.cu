@@ -1,9 +1,9 @@
 /*
  * palette.cu - counts the pixels of each cell of colours (palette.h) on the device.
  *
- * The table of cells takes 512 KiB, more than shared memory: it is in global memory, and stays in
- * the L2 cache. A lane adds up adjacent pixels of the same cell in registers, and sends two atomics
- * when the cell changes, so that a large area of one colour needs few atomics on its cell.
+ * The table of cells takes 64 KiB: it is in global memory, and stays in the L2 cache. A lane adds
+ * up adjacent pixels of the same cell in registers, and sends two atomics when the cell changes, so
+ * that a large area of one colour needs few atomics on its cell.
  */
 #include "gpu/ops/palette.h"
 #include "gpu/ops/rows.cuh"

@@ -1,7 +1,7 @@
 /*
  * palette.h - counts the pixels of each cell of colours, for the operation palette.
  *
- * A cell is a cube of 8 x 8 x 8 colours. Besides its pixels, their offsets in the cube are added
+ * A cell is a cube of 16 x 16 x 16 colours. Besides its pixels, their offsets in the cube are added
  * up, so that the mean colour of a cell is exact. Gray counts as R = G = B. Of RGBA, pixels with an
  * alpha below PALETTE_ALPHA are not counted, and the colours of the others are not flattened.
  */
@@ -14,7 +14,7 @@
 #define PALETTE_COLOURS_MAX 16
 #define PALETTE_ALPHA       128
 /* Bits of each colour that choose its cell, and the other bits. */
-#define PALETTE_BITS     5
+#define PALETTE_BITS     4
 #define PALETTE_LOW_BITS (8 - PALETTE_BITS)
 #define PALETTE_CELLS    (1u << 3 * PALETTE_BITS)
 /* If all pixels of a larger image were in one cell, its sums could exceed 32 bits. */

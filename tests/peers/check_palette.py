@@ -3,8 +3,8 @@
 
 The two cut boxes by different rules. So the colours differ, but those of palette must not be worse:
 the mean squared distance of the pixels to their nearest colour, relative to Pillow's. CELL is added
-to both: the mean squared distance to the centre in an even cell of 8 x 8 x 8 colours, which palette
-does not divide.
+to both: the mean squared distance to the centre in an even cell of 16 x 16 x 16 colours, which
+palette does not divide.
 """
 import sys
 
@@ -13,7 +13,7 @@ import numpy
 import peer
 
 PICTURES = 24
-WORST, MEAN, CELL = 1.25, 1.0, 16
+WORST, MEAN, CELL = 2.5, 1.0, 64
 
 
 def scene(number):

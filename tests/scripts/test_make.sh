@@ -169,8 +169,8 @@ main() {
     check "targets of one form install packages, build, and run" of_one_form
     check "single objects with flags of their own do not rebuild all" same_flags
     check "make test T=test_png builds one test" builds_only test_png unit/codecs/test_png
-    check "make test with a part of names builds all of them" builds_only "op_p test_url" \
-        "unit/daemon/test_url unit/gpu/test_op_pad unit/gpu/test_op_phash unit/gpu/test_op_point"
+    check "make test with a part of names builds all of them" builds_only "op_pa test_url" \
+        "unit/daemon/test_url unit/gpu/test_op_pad unit/gpu/test_op_palette"
 
     for target in deps deb help; do
         check "make $target says nothing without pkg-config" says_nothing_missing $target

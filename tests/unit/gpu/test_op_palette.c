@@ -40,7 +40,7 @@ static struct slow slow_open(const struct image *image)
 /* The centre of a pixel's cell, in half units. */
 static int position(const struct sample *sample, int axis)
 {
-    return sample->rgb[axis] / 8 * 16 + 7;
+    return sample->rgb[axis] / 16 * 32 + 15;
 }
 
 static long long spread_of(const struct slow *slow, int box, int axis)
@@ -262,11 +262,11 @@ TEST(test_largest_image)
     struct plan_target target = {.ops = ops, .no_picture = true};
     struct plan plan;
     struct error error = {0};
-    assert_int_equal(plan_build(&plan, SOURCE(32767, 16384, 3), &target, 1, &limits, &error), 0);
-    assert_int_equal(plan.output_bytes, 32768 * 16);
+    assert_int_equal(plan_build(&plan, SOURCE(16383, 16384, 3), &target, 1, &limits, &error), 0);
+    assert_int_equal(plan.output_bytes, 4096 * 16);
     plan_clear(&plan);
-    check_misfit(SOURCE(32768, 16384, 3), &limits, "['palette']", STATUS_BAD_OP,
-                 "palette: the image has 536870912 pixels; at most 536870911 are allowed");
+    check_misfit(SOURCE(16384, 16384, 3), &limits, "['palette']", STATUS_BAD_OP,
+                 "palette: the image has 268435456 pixels; at most 268435455 are allowed");
     op_list_free(ops);
 }
 
