@@ -8,11 +8,11 @@
 
 /* Odd sides, so that the kernels also run their code for partial tiles and row ends. The least
  * device_bytes have room for all outputs. */
-#define WIDTH      173
-#define HEIGHT     121
-#define CHANNELS   4
+#define WIDTH        173
+#define HEIGHT       121
+#define CHANNELS     4
 #define OVERLAY_SIDE 23
-#define FILE_BYTES (WIDTH * HEIGHT * CHANNELS + 65536)
+#define FILE_BYTES   (WIDTH * HEIGHT * CHANNELS + 65536)
 
 /* The operations of the outputs: one list per output. Every kernel of gpu/ops is used at least
  * once, and a wrong bit in its result changes the output (tests/cuda/test_test_image.c checks
