@@ -343,7 +343,7 @@ TEST(test_passes_keep_to_their_rows_cuda)
 
 /* Resizes by ratios and to sizes that the recipes do not have: weights with and without room in
  * shared memory, in several parts, tiles that share chunks, several strips and blocks, and rows
- * after columns. */
+ * after columns. A quick run takes each with one number of channels. */
 static const struct {
     uint32_t width, height, to_width, to_height;
     const char *filter;
@@ -363,19 +363,22 @@ TEST(test_resizes_by_any_ratio_cuda)
     if (!is_ready)
         skip();
     each_channels (channels) {
+        size_t count = 0;
         for (size_t i = 0; i < COUNT_OF(resizes); i++) {
             struct plan_source source = {.width = resizes[i].width,
                                          .height = resizes[i].height,
                                          .channels = channels,
                                          .orientation = 1};
-            course_begin(&courses[i], &source, false,
+            if (test_quick() && i % 3 != channels / 2)
+                continue;
+            course_begin(&courses[count++], &source, false,
                          text_of("[{'op':'resize','fit':'exact','width':%u,'height':%u,"
                                  "'filter':'%s'}]",
                                  resizes[i].to_width, resizes[i].to_height, resizes[i].filter));
         }
-        while (run_some(courses, COUNT_OF(resizes), 1 + channels, channels))
+        while (run_some(courses, count, 1 + channels, channels))
             ;
-        for (size_t i = 0; i < COUNT_OF(resizes); i++)
+        for (size_t i = 0; i < count; i++)
             course_close(&courses[i]);
     }
 }
