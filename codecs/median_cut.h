@@ -1,5 +1,5 @@
 /*
- * median_cut.h - divides the colours of an image into boxes, each of which becomes one colour.
+ * median_cut.h - divides the colours of an image into boxes. Each box becomes one colour.
  *
  * PNG's palettes (png/png_palette.h) and the operation palette (gpu/ops/palette.h) use it. The
  * colours are counted in cells. Everything is computed in integers, and divisions drop the

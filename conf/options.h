@@ -81,7 +81,7 @@ uint32_t options_resolve_workers(struct options *options, const struct options_h
 /* Replaces "auto" of inflight. */
 void options_resolve_inflight(struct options *options, uint32_t slots);
 
-/* The least host_bytes, in MiB, of which part / parts are so many bytes: for messages. */
+/* The least host_bytes, in MiB, whose share part / parts has this many bytes: for messages. */
 uint64_t options_host_mib(uint64_t bytes, uint64_t part, uint64_t parts);
 
 /* Returns the bound on resident memory, by the formula in limits.h. Call options_resolve first. */

@@ -7,8 +7,8 @@
 
 #include "daemon/pipeline/job_run.h"
 
-/* On the loop, after the stage: frees the input's file, of which an output may be made
- * (recompress). */
+/* On the loop, after the stage: frees the input's file. Until then an output may be made
+ * of it (recompress). */
 void encoding_leave(struct job_run *run);
 enum stage_result encoding_run(struct job_run *run, struct worker_tools *tools);
 /* After outputs that could not be written, perhaps because of the disk: finds out whether the disk

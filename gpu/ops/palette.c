@@ -121,8 +121,8 @@ static cJSON *entries_text(const struct entry *entries, uint32_t count)
     return NULL;
 }
 
-/* The list of cells needs as much memory as the pass, of which plan_values_bytes reserves three
- * times as much. */
+/* The list of cells needs at most as much memory as the pass, and plan_values_bytes reserves three
+ * times the memory of the pass. */
 static_assert(sizeof(struct median_cut_cell) <= sizeof(struct palette_cell),
               "the list of cells must fit the memory that is reserved for values");
 

@@ -462,7 +462,7 @@ static size_t private_bytes(int *pid)
     return bytes * KIB;
 }
 
-/* Large letters, each of which cairo would keep, and letters of all sizes. */
+/* Large letters, which cairo would keep one by one, and letters of all sizes. */
 TEST(memory_is_returned)
 {
     size_t most = 0;
