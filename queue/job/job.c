@@ -214,8 +214,8 @@ static bool read_format(const struct check *check, const struct job *job, const 
                       shown(format));
     if (output->encoder.ssim == 0)
         return refuse(check,
-                      "%s.format is %s, of which the smallest file is written; set quality to an "
-                      "object with ssim, so that they can be compared",
+                      "%s.format is %s, so the smallest file of several is written; set quality to "
+                      "an object with ssim, so that they can be compared",
                       where, shown(format));
     if (output->encoder.max_bytes > 0)
         return refuse(check, "%s.format is %s, but max_bytes is %d; omit one of the two", where,

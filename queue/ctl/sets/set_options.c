@@ -49,8 +49,8 @@ static void check_kind(const struct set_options *set, struct ctl *ctl)
     if (archives && keys)
         ctl_usage(ctl, "--keys does not send archives; copy them below input_root, or give URLs");
     if (set->kind == SET_FRAMES && keys)
-        ctl_usage(ctl, "--keys does not send animations of which all frames are read; copy them "
-                       "below input_root, or give URLs");
+        ctl_usage(ctl, "--keys does not send animations with --frames all; copy them below "
+                       "input_root, or give URLs");
     if (set->pack && keys)
         ctl_usage(ctl, "--pack writes a file of the daemon, so it excludes --keys");
 }

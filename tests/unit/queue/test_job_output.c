@@ -84,10 +84,9 @@ TEST(test_formats)
         {"{},\"quality\":{\"ssim\":0.9}", STATUS_BAD_JOB,
          "output.format is {}; it must be a string, or an array of strings"},
         {"\"auto\"", STATUS_BAD_JOB,
-         "output.format is \"auto\", of which the smallest file is written; set quality to an "
-         "object "
-         "with ssim"},
-        {"[\"webp\"],\"quality\":80", STATUS_BAD_JOB, "output.format is [\"webp\"], of which"},
+         "output.format is \"auto\", so the smallest file of several is written; set quality to an "
+         "object with ssim"},
+        {"[\"webp\"],\"quality\":80", STATUS_BAD_JOB, "output.format is [\"webp\"], so the"},
         {"\"auto\",\"quality\":{\"ssim\":0.9},\"max_bytes\":900", STATUS_BAD_JOB,
          "output.format is \"auto\", but max_bytes is 900; omit one of the two"},
     };
