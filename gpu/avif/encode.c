@@ -8,9 +8,11 @@
 #include "gpu/avif/decide/palettes.h"
 #include "gpu/avif/entropy/code.h"
 #include "gpu/avif/entropy/palettes.h"
+#include "gpu/avif/entropy/tokeniser.h"
 #include "gpu/avif/frame/frame_header.h"
 #include "gpu/avif/kernels/import.h"
 #include "gpu/avif/kernels/kernels.h"
+#include "gpu/avif/transform/scans.h"
 
 enum { TILE_SIZE_BYTES = 4 };
 
@@ -18,6 +20,7 @@ enum { TILE_SIZE_BYTES = 4 };
 struct job {
     struct avif_encoder encoder;
     struct avif_tokeniser tokeniser;
+    struct avif_palette_neighbours palettes;
     struct avif_quantiser quantisers[ACTIVITIES];
     struct avif_all_cdfs cdfs;
     struct avif_range_coder coder;
@@ -57,16 +60,17 @@ static size_t place(uint8_t *memory, struct job *job)
     for (int i = 0; i < frame->planes; i++) {
         take_plane(&work, frame, i > 0, &encoder->source[i]);
         take_plane(&work, frame, i > 0, &encoder->reconstruction[i]);
-        size_t units = (size_t)frame->tiles.width * SUPERBLOCK / 4 >> (i > 0);
-        job->tokeniser.above[i] = take(&work, units * sizeof *job->tokeniser.above[i]);
+        size_t units = (size_t)(frame->superblocks_x * frame->superblocks_y) * (i > 0 ? 64 : 256);
+        encoder->contexts[i] = take(&work, units * sizeof *encoder->contexts[i]);
     }
     take_plane(&work, frame, 0, &encoder->proxy);
     encoder->blocks =
         take(&work, (size_t)frame->cells_x * (size_t)frame->cells_y * sizeof *encoder->blocks);
-    encoder->superblock = take(&work, sizeof *encoder->superblock);
+    encoder->choices = take(&work, CHOICES * sizeof *encoder->choices);
+    encoder->levels = take(&work, LEVELS * sizeof *encoder->levels);
+    encoder->has_one_superblock = true;
     encoder->palettes = take(&work, sizeof *encoder->palettes);
-    job->tokeniser.palettes_above =
-        take(&work, (size_t)frame->tiles.width * 8 * sizeof *job->tokeniser.palettes_above);
+    job->palettes.above = take(&work, (size_t)frame->tiles.width * 8 * sizeof *job->palettes.above);
     job->tokeniser.tokens = take(&work, TOKENS_SUPERBLOCK * sizeof *job->tokeniser.tokens);
     return work.bytes;
 }
@@ -102,6 +106,14 @@ void avif_encode_config(uint32_t width, uint32_t height, uint32_t channels, uint
 
 /* ---- tiles ---- */
 
+static void tokenise_block(struct job *job, int x, int y)
+{
+    avif_tokenise_modes(&job->tokeniser, x, y);
+    if (job->encoder.frame.palettes)
+        avif_tokenise_palettes(&job->tokeniser, &job->palettes, x, y);
+    avif_tokenise_transforms(&job->tokeniser, x, y);
+}
+
 static void code_partition(struct job *job, int x, int y, int size)
 {
     struct avif_encoder *encoder = &job->encoder;
@@ -109,11 +121,11 @@ static void code_partition(struct job *job, int x, int y, int size)
     int bottom = 8 * encoder->frame.cells_y;
     if (x >= right || y >= bottom)
         return;
-    bool split = encoder->superblock->choices[avif_choice_index(x, y, size)].split;
+    bool split = avif_choice_at(encoder, x, y, size)->split;
     avif_tokenise_partition(&job->tokeniser, x, y, size, split);
     if (!split) {
         avif_code_block(encoder, &job->tokeniser.tile, x, y, size);
-        avif_tokenise_block(&job->tokeniser, x, y);
+        tokenise_block(job, x, y);
         return;
     }
     for (int i = 0; i < 4; i++)
@@ -132,17 +144,12 @@ static void code_superblock(struct job *job, int x, int y)
 static bool code_tile(struct job *job, uint8_t *to, size_t capacity)
 {
     const struct avif_frame *frame = &job->encoder.frame;
-    struct avif_tokeniser *tokeniser = &job->tokeniser;
-    const struct avif_bounds *tile = &tokeniser->tile;
-    for (int i = 0; i < frame->planes; i++) {
-        size_t units = (size_t)frame->tiles.width * SUPERBLOCK / 4 >> (i > 0);
-        memset(tokeniser->above[i], 0, units * sizeof *tokeniser->above[i]);
-    }
+    const struct avif_bounds *tile = &job->tokeniser.tile;
     avif_init_cdfs(&job->cdfs.common, frame->quantiser.index);
     if (frame->palettes) {
         avif_init_palette_cdfs(&job->cdfs.palettes);
-        memset(tokeniser->palettes_above, 0,
-               (size_t)frame->tiles.width * 8 * sizeof *tokeniser->palettes_above);
+        memset(job->palettes.above, 0,
+               (size_t)frame->tiles.width * 8 * sizeof *job->palettes.above);
     }
     avif_begin_range(&job->coder, to, capacity);
     for (int y = tile->top; y < tile->bottom; y += SUPERBLOCK) {
@@ -150,7 +157,7 @@ static bool code_tile(struct job *job, uint8_t *to, size_t capacity)
             return false;
         int right = (tile->right + SUPERBLOCK - 1) & -SUPERBLOCK;
         avif_make_proxy(&job->encoder, tile->left, y, right, y + SUPERBLOCK);
-        avif_tokenise_row(tokeniser);
+        memset(job->palettes.left, 0, sizeof job->palettes.left);
         for (int x = tile->left; x < tile->right; x += SUPERBLOCK)
             code_superblock(job, x, y);
     }
@@ -232,6 +239,8 @@ enum status avif_encode_with(const struct avif_kernels *kernels, const struct im
         return STATUS_ENCODE_FAILED;
     (void)place(work, &job);
     job.tokeniser.encoder = &job.encoder;
+    job.tokeniser.room = TOKENS_SUPERBLOCK;
+    job.encoder.scans = avif_scans();
     job.encoder.kernels = kernels;
     if (job.encoder.frame.tools.by_activity) {
         avif_set_quantisers(&job.encoder.frame, job.quantisers);

@@ -9,7 +9,7 @@
  *               and the proxy (decide/analyse.c)
  *   B blocks    reconstructs the blocks: the mode with the real neighbours, levels
  *               (decide/blocks.c)
- *   C tokens    turns blocks into symbols with contexts (entropy/tokens.c)
+ *   C tokens    turns blocks into symbols with contexts (entropy/tokeniser.h)
  *   D code      adapts the probabilities and writes the symbols (entropy/code.c)
  *
  * Import, P and A have no dependencies between blocks. In B, a block depends on the reconstruction

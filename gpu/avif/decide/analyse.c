@@ -15,7 +15,6 @@
 struct analysis {
     const struct avif_encoder *encoder;
     const struct avif_bounds *tile;
-    struct avif_choice *choices;
 };
 
 /* A block whose modes are compared. */
@@ -218,7 +217,7 @@ static int64_t analyse(const struct analysis *a, int x, int y, int size)
     int half = 1 << (size - 1), right = 8 * frame->cells_x, bottom = 8 * frame->cells_y;
     if (x >= right || y >= bottom)
         return 0;
-    struct avif_choice *choice = &a->choices[avif_choice_index(x, y, size)];
+    struct avif_choice *choice = avif_choice_at(a->encoder, x, y, size);
     bool whole = x + half < right && y + half < bottom;
     int64_t cost = whole ? analyse_block(a, choice, x, y, size) : INT64_MAX;
     if (size == BLOCK_SIZE_MIN)
@@ -233,7 +232,7 @@ static int64_t analyse(const struct analysis *a, int x, int y, int size)
 
 void avif_analyse(struct avif_encoder *encoder, const struct avif_bounds *tile, int x, int y)
 {
-    struct analysis a = {encoder, tile, encoder->superblock->choices};
-    memset(a.choices, 0, CHOICES * sizeof *a.choices);
+    struct analysis a = {encoder, tile};
+    memset(avif_choice_at(encoder, x, y, SUPERBLOCK_SIZE), 0, CHOICES * sizeof(struct avif_choice));
     (void)analyse(&a, x, y, SUPERBLOCK_SIZE);
 }

@@ -137,10 +137,9 @@ static const struct avif_trial *take_palette(struct avif_coding *coding,
 
 static void code_luma(struct avif_coding *coding)
 {
-    struct avif_superblock *superblock = coding->encoder->superblock;
     const struct avif_choice *choice =
-        &superblock->choices[avif_choice_index(coding->x, coding->y, coding->size)];
-    int16_t *levels = superblock->levels + avif_levels_at(0, coding->x, coding->y);
+        avif_choice_at(coding->encoder, coding->x, coding->y, coding->size);
+    int16_t *levels = avif_levels_of(coding->encoder, 0, coding->x, coding->y);
     struct avif_block *block = coding->block;
     struct avif_trial trials[2];
     bool smooth = avif_smooth_neighbour(coding, false);

@@ -137,8 +137,7 @@ void avif_code_chroma(struct avif_coding *coding)
     if (coding->encoder->frame.palettes)
         try_palette(&chroma);
     for (int i = 0; i < 2; i++) {
-        int16_t *levels =
-            coding->encoder->superblock->levels + avif_levels_at(i + 1, coding->x, coding->y);
+        int16_t *levels = avif_levels_of(coding->encoder, i + 1, coding->x, coding->y);
         block->ends[4 + i] = (uint16_t)avif_code_transform(
             coding, i + 1, chroma.x, chroma.y, chroma.size, type_of(block->uv_mode, chroma.size),
             &chroma.trials[chroma.which ^ 1][i], levels);

@@ -5,6 +5,7 @@
 #include "gpu/avif/decide/activity.h"
 #include "gpu/avif/decide/choose_levels.h"
 #include "gpu/avif/predict/predict.h"
+#include "gpu/avif/transform/levels.h"
 
 void avif_gather_coding(const struct avif_coding *coding, int plane, int x, int y, int size,
                         struct avif_edges *edges)
@@ -66,5 +67,6 @@ int avif_code_transform(struct avif_coding *coding, int plane, int x, int y, int
     if (end > 0)
         encoder->kernels->inverse(columns, size, type, rows, at, to->stride);
     coding->any |= end > 0;
+    avif_set_context(encoder, plane, x, y, size, avif_context_of(levels, size, end));
     return end;
 }

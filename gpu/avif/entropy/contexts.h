@@ -55,20 +55,20 @@ DEVICE int avif_depth_context(const struct avif_block *above, const struct avif_
  * the frame. block_size: of the block in this plane */
 DEVICE int avif_zero_context(bool chroma, int size, int block_size,
                              const struct avif_level_context *above, int columns,
-                             const struct avif_level_context *left, int rows)
+                             const struct avif_level_context *left, int rows, size_t left_stride)
 {
     int top = 0, side = 0;
     if (chroma) {
         for (int i = 0; i < columns; i++)
             top |= above[i].sum | above[i].dc_sign;
         for (int i = 0; i < rows; i++)
-            side |= left[i].sum | left[i].dc_sign;
+            side |= left[(size_t)i * left_stride].sum | left[(size_t)i * left_stride].dc_sign;
         return 7 + (top != 0) + (side != 0) + (block_size > size ? 3 : 0);
     }
     for (int i = 0; i < columns; i++)
         top = avif_max(top, above[i].sum);
     for (int i = 0; i < rows; i++)
-        side = avif_max(side, left[i].sum);
+        side = avif_max(side, left[(size_t)i * left_stride].sum);
     if (size == block_size)
         return 0;
     if (top == 0 || side == 0)
@@ -77,13 +77,14 @@ DEVICE int avif_zero_context(bool chroma, int size, int block_size,
 }
 
 DEVICE int avif_dc_sign_context(const struct avif_level_context *above, int columns,
-                                const struct avif_level_context *left, int rows)
+                                const struct avif_level_context *left, int rows, size_t left_stride)
 {
     int sum = 0;
     for (int i = 0; i < columns; i++)
         sum += (above[i].dc_sign == 2) - (above[i].dc_sign == 1);
     for (int i = 0; i < rows; i++)
-        sum += (left[i].dc_sign == 2) - (left[i].dc_sign == 1);
+        sum += (left[(size_t)i * left_stride].dc_sign == 2) -
+               (left[(size_t)i * left_stride].dc_sign == 1);
     return sum < 0 ? 1 : sum > 0 ? 2 : 0;
 }
 

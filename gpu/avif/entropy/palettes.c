@@ -21,13 +21,13 @@ void avif_init_palette_cdfs(struct avif_palette_cdfs *cdfs)
 static void put(struct avif_tokeniser *to, uint32_t first, int index, int symbols, int symbol)
 {
     uint32_t context = first + (uint32_t)(index * avif_cdf_entries(symbols));
-    to->tokens[to->count++] = avif_symbol_token(context, symbols, symbol);
+    avif_put(to, avif_symbol_token(context, symbols, symbol));
 }
 
 static void put_bits(struct avif_tokeniser *to, int value, int bits)
 {
     if (bits > 0)
-        to->tokens[to->count++] = avif_symbol_token((uint32_t)value, 0, bits);
+        avif_put(to, avif_symbol_token((uint32_t)value, 0, bits));
 }
 
 /* ---- colours ---- */
@@ -114,14 +114,16 @@ static void put_map(struct avif_tokeniser *to, int which, const struct avif_pale
 
 /* ---- blocks ---- */
 
-void avif_tokenise_palettes(struct avif_tokeniser *to, const struct avif_block *block, int x, int y)
+void avif_tokenise_palettes(struct avif_tokeniser *to, struct avif_palette_neighbours *neighbours,
+                            int x, int y)
 {
     const struct avif_encoder *encoder = to->encoder;
+    const struct avif_block *block = avif_block_at(encoder, x, y);
     const struct avif_palette_block *palettes = encoder->palettes;
     const struct avif_palette *luma = &palettes->of[PALETTE_LUMA];
     const struct avif_palette *chroma = &palettes->of[PALETTE_CHROMA];
-    struct avif_palette(*above)[PALETTES] = &to->palettes_above[(x - to->tile.left) >> 3];
-    struct avif_palette(*left)[PALETTES] = &to->palettes_left[(y & 63) >> 3];
+    struct avif_palette(*above)[PALETTES] = &neighbours->above[(x - to->tile.left) >> 3];
+    struct avif_palette(*left)[PALETTES] = &neighbours->left[(y & 63) >> 3];
     bool cached = (y & 63) > 0; /* colours of the row of superblocks above are not */
     int size = block->size - 3, cells = 1 << size;
     int width = avif_min(1 << block->size, 8 * encoder->frame.cells_x - x);

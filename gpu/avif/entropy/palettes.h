@@ -1,7 +1,7 @@
 /* palettes.h - stage C of palettes, for images that may have them (AV1 5.11.46, 5.11.49). */
 #pragma once
 
-#include "gpu/avif/entropy/tokens.h"
+#include "gpu/avif/entropy/tokeniser.h"
 #include "gpu/avif/predict/palette.h"
 
 /* Contexts, each with the number of its symbols; of square blocks, from size 3 on. */
@@ -21,6 +21,12 @@ struct avif_all_cdfs {
 
 void avif_init_palette_cdfs(struct avif_palette_cdfs *cdfs);
 
-/* Appends the tokens of the palettes and indices of a block. */
-void avif_tokenise_palettes(struct avif_tokeniser *to, const struct avif_block *block, int x,
-                            int y);
+/* The palettes above and to the left of a block. */
+struct avif_palette_neighbours {
+    struct avif_palette (*above)[PALETTES]; /* by 8 columns of the tile */
+    struct avif_palette left[8][PALETTES];  /* by 8 rows of the superblock */
+};
+
+/* Appends the tokens of the palettes and indices of a block, which follow those of its modes. */
+void avif_tokenise_palettes(struct avif_tokeniser *to, struct avif_palette_neighbours *neighbours,
+                            int x, int y);

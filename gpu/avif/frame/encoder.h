@@ -25,7 +25,14 @@ extern "C" {
 
 enum { SUPERBLOCK = 64, SUPERBLOCK_SIZE = 6, BLOCK_SIZE_MIN = 3, BLOCK_SIZES = 4 };
 /* The 8 x 8 cells of a superblock, and its levels: luma, then both chroma planes. */
-enum { CELLS = 64, LUMA_LEVELS = 4096, CHROMA_LEVELS = 1024 };
+enum {
+    CELLS = 64,
+    LUMA_LEVELS = 4096,
+    CHROMA_LEVELS = 1024,
+    LEVELS = LUMA_LEVELS + 2 * CHROMA_LEVELS
+};
+/* Of a transform: the first 32 rows and columns. */
+enum { COEFFICIENTS_MAX = 1024 };
 enum { CANDIDATES_MAX = 4, PLANES = 3 };
 
 enum avif_mode {
@@ -161,30 +168,29 @@ DEVICE uint32_t avif_morton(uint32_t x, uint32_t y)
     return (both & 0xFFFF) | both >> 15;
 }
 
-/* Where the levels of a block's plane begin in its superblock. Those of a split block's transforms
- * follow each other. (x, y): of the block in luma samples */
-DEVICE int avif_levels_at(int plane, int x, int y)
-{
-    int cell = (int)avif_morton((uint32_t)(x & 63) >> 3, (uint32_t)(y & 63) >> 3);
-    return plane == 0 ? cell * 64 : LUMA_LEVELS + (plane - 1) * CHROMA_LEVELS + cell * 16;
-}
-
-/* The state of stages A to D for the superblock that the host encodes. */
-struct avif_superblock {
-    struct avif_choice choices[CHOICES];
-    /* Levels by cell in Morton order, raster order within a transform block. */
-    int16_t levels[LUMA_LEVELS + 2 * CHROMA_LEVELS] __attribute__((aligned(64)));
+/* What later transforms need of one for their contexts, for each 4 x 4 samples of it. */
+struct avif_level_context {
+    uint8_t sum;     /* of its levels, up to 63 */
+    uint8_t dc_sign; /* 0: the DC level is 0; 1: negative; 2: positive */
 };
 
 struct avif_kernels;       /* kernels/kernels.h */
 struct avif_palette_block; /* predict/palette.h */
+struct avif_scans;         /* transform/scans.h */
 
-/* What all stages of the host read, and the planes that they write. */
+/* What the stages read and write. */
 struct avif_encoder {
     struct avif_frame frame;
     struct avif_plane source[PLANES], reconstruction[PLANES], proxy;
     struct avif_block *blocks; /* by cell, cells_x per row */
-    struct avif_superblock *superblock;
+    /* By 4 x 4 samples, 16 or 8 per superblock. */
+    struct avif_level_context *contexts[PLANES];
+    /* Of each superblock; on the host, of the one that is encoded. */
+    struct avif_choice *choices; /* CHOICES */
+    int16_t *levels;             /* LEVELS */
+    bool has_one_superblock;
+    const struct avif_scans *scans;
+    /* Of the host. */
     struct avif_palette_block *palettes;
     const struct avif_quantiser *quantisers; /* of luma's levels, by activity; NULL: the frame's */
     const struct avif_kernels *kernels;
@@ -199,6 +205,47 @@ struct avif_bounds {
 DEVICE struct avif_block *avif_block_at(const struct avif_encoder *encoder, int x, int y)
 {
     return &encoder->blocks[(size_t)(y >> 3) * (size_t)encoder->frame.cells_x + (size_t)(x >> 3)];
+}
+
+DEVICE size_t avif_superblock_at(const struct avif_encoder *encoder, int x, int y)
+{
+    if (encoder->has_one_superblock)
+        return 0;
+    return (size_t)(y >> 6) * (size_t)encoder->frame.superblocks_x + (size_t)(x >> 6);
+}
+
+/* Returns the decisions on the block of a size at (x, y). */
+DEVICE struct avif_choice *avif_choice_at(const struct avif_encoder *encoder, int x, int y,
+                                          int size)
+{
+    return encoder->choices + avif_superblock_at(encoder, x, y) * CHOICES +
+           avif_choice_index(x, y, size);
+}
+
+/* Returns the levels of the block at (x, y). Those of a split block's transforms follow each
+ * other. By cell in Morton order; in raster order within a transform. */
+DEVICE int16_t *avif_levels_of(const struct avif_encoder *encoder, int plane, int x, int y)
+{
+    int cell = (int)avif_morton((uint32_t)(x & 63) >> 3, (uint32_t)(y & 63) >> 3);
+    return encoder->levels + avif_superblock_at(encoder, x, y) * LEVELS +
+           (plane == 0 ? cell * 64 : LUMA_LEVELS + (plane - 1) * CHROMA_LEVELS + cell * 16);
+}
+
+/* Returns the context of the samples at (x, y) of a plane. */
+DEVICE struct avif_level_context *avif_context_at(const struct avif_encoder *encoder, int plane,
+                                                  int x, int y)
+{
+    size_t stride = (size_t)encoder->frame.superblocks_x * (plane ? 8 : 16);
+    return encoder->contexts[plane] + (size_t)(y >> 2) * stride + (size_t)(x >> 2);
+}
+
+/* Sets the contexts of a transform. (x, y): in samples of the plane */
+DEVICE void avif_set_context(const struct avif_encoder *encoder, int plane, int x, int y, int size,
+                             struct avif_level_context context)
+{
+    for (int row = 0; row < 1 << size; row += 4)
+        for (int column = 0; column < 1 << size; column += 4)
+            *avif_context_at(encoder, plane, x + column, y + row) = context;
 }
 
 /* ---- frame.c ---- */

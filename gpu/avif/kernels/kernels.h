@@ -13,7 +13,6 @@
 
 /* The coefficients of a transform, which are 8 times the orthonormal ones, in raster order: the
  * first 32 rows and columns of 64 x 64. */
-enum { COEFFICIENTS_MAX = 1024 };
 struct avif_coefficients {
     int32_t of[COEFFICIENTS_MAX];
     int64_t lost; /* the energy of those of 64 x 64 that are not coded */

@@ -73,3 +73,17 @@ DEVICE int avif_dequantise(int level, int step, int size)
     value = level < 0 ? -value : value;
     return value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value;
 }
+
+/* The context that the levels of a transform are for others. */
+DEVICE struct avif_level_context avif_context_of(const int16_t *levels, int size, int end)
+{
+    struct avif_level_context context = {0, 0};
+    int count = avif_coded_side(size) * avif_coded_side(size), sum = 0;
+    if (end == 0)
+        return context;
+    for (int i = 0; i < count; i++)
+        sum += avif_abs(levels[i]);
+    context.sum = (uint8_t)avif_min(sum, 63);
+    context.dc_sign = levels[0] == 0 ? 0 : levels[0] < 0 ? 1 : 2;
+    return context;
+}
