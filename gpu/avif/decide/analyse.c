@@ -109,7 +109,7 @@ static void try_modes(struct search *search)
 
 /* Returns the cost of the levels of a transform block, which is predicted from `edges`. */
 static int64_t cost_of(const struct analysis *a, const struct avif_edges *edges, int x, int y,
-                       int size, int mode, int delta)
+                       int size, int mode, int delta, int type)
 {
     const struct avif_kernels *kernels = a->encoder->kernels;
     const struct avif_plane *source = &a->encoder->source[0];
@@ -117,8 +117,8 @@ static int64_t cost_of(const struct analysis *a, const struct avif_edges *edges,
     uint8_t prediction[64 * 64] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
     size_t stride = (size_t)1 << size;
     kernels->predict(edges, size, mode, delta, false, prediction, stride);
-    kernels->transform(avif_sample_at(source, x, y), source->stride, prediction, stride, size,
-                       DCT_DCT, &coefficients);
+    kernels->transform(avif_sample_at(source, x, y), source->stride, prediction, stride, size, type,
+                       &coefficients);
     return kernels->cost(&coefficients, size, &a->encoder->frame.quantiser);
 }
 
@@ -132,7 +132,8 @@ static int64_t cost_split(const struct analysis *a, const struct avif_choice *ch
         struct avif_edges edges;
         int left = x + (i & 1) * half, top = y + (i >> 1) * half;
         gather(a, x, y, size, left, top, size - 1, &edges);
-        cost += cost_of(a, &edges, left, top, size - 1, choice->modes[0], choice->deltas[0]);
+        cost +=
+            cost_of(a, &edges, left, top, size - 1, choice->modes[0], choice->deltas[0], DCT_DCT);
     }
     return cost;
 }
@@ -174,14 +175,20 @@ static int64_t analyse_block(const struct analysis *a, struct avif_choice *choic
     search.source = avif_sample_at(source, x, y);
     search.kept = frame->tools.candidates;
     try_modes(&search);
-    int64_t cost = cost_of(a, &edges, x, y, size, choice->modes[0], choice->deltas[0]);
+    int mode = choice->modes[0], delta = choice->deltas[0];
+    int64_t cost = cost_of(a, &edges, x, y, size, mode, delta, DCT_DCT);
+    if (frame->tools.decides_early && size <= 4) {
+        int64_t other = cost_of(a, &edges, x, y, size, mode, delta, IDENTITY) +
+                        avif_cost_of(&frame->quantiser, BITS_TRANSFORM_TYPE);
+        choice->type = other < cost ? IDENTITY : DCT_DCT;
+        cost = other < cost ? other : cost;
+    }
     if (frame->tools.split_transforms) {
         int64_t split = cost_split(a, choice, x, y, size);
         choice->split_transform = split < cost;
         cost = split < cost ? split : cost;
     }
-    int bits = avif_mode_bits(choice->modes[0], choice->deltas[0]) +
-               (size == 3 ? BITS_PARTITION_8 : BITS_PARTITION);
+    int bits = avif_mode_bits(mode, delta) + (size == 3 ? BITS_PARTITION_8 : BITS_PARTITION);
     cost += avif_cost_of(&frame->quantiser, bits);
     if (frame->palettes) {
         struct avif_palette_block *palettes = a->encoder->palettes;

@@ -60,6 +60,19 @@ static int choose_by_satd(const struct avif_coding *coding, const struct avif_ch
     return best;
 }
 
+/* Takes the mode and the type that stage A has chosen. */
+static void take_choice(struct avif_coding *coding, const struct avif_choice *choice,
+                        const struct avif_edges *edges, bool smooth, struct avif_trial *trial)
+{
+    coding->block->mode = choice->modes[0];
+    coding->block->delta = choice->deltas[0];
+    coding->block->types[0] = choice->type;
+    coding->encoder->kernels->predict(edges, coding->size, choice->modes[0], choice->deltas[0],
+                                      smooth, trial->prediction, (size_t)1 << coding->size);
+    avif_transform_at(coding, 0, coding->x, coding->y, coding->size, choice->type,
+                      trial->prediction, &trial->coefficients);
+}
+
 /* Chooses the mode, and the type of the whole block's transform. Returns the trial of it: one of
  * two. */
 static const struct avif_trial *choose_mode(struct avif_coding *coding,
@@ -72,6 +85,10 @@ static const struct avif_trial *choose_mode(struct avif_coding *coding,
     int first = 0, end = choice->count, current = 0;
     int64_t least = INT64_MAX;
     avif_gather_coding(coding, 0, coding->x, coding->y, coding->size, &edges);
+    if (encoder->frame.tools.decides_early) {
+        take_choice(coding, choice, &edges, smooth, &trials[0]);
+        return &trials[0];
+    }
     if (encoder->frame.tools.by_satd) {
         first = choose_by_satd(coding, choice, &edges, smooth, trials[0].prediction);
         end = first + 1;

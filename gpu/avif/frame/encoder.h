@@ -62,6 +62,7 @@ struct avif_tools {
     bool split_transforms;  /* of luma blocks, once */
     bool palettes;          /* of blocks, in images of screens */
     bool by_activity;       /* luma's levels count for more in blocks of little contrast */
+    bool decides_early;     /* stage A alone chooses modes and types; no trials for chroma */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
     unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
@@ -136,6 +137,7 @@ struct avif_choice {
     uint8_t modes[CANDIDATES_MAX];
     int8_t deltas[CANDIDATES_MAX];
     uint8_t count;
+    uint8_t type; /* of the whole block's transform, if tools.decides_early */
     bool palette, split_transform, split; /* split: into four blocks */
 };
 

@@ -51,3 +51,10 @@ DEVICE int avif_cfl_alpha(int64_t product, int64_t square)
     alpha = alpha > 16 ? 16 : alpha;
     return (int)(product < 0 ? -alpha : alpha);
 }
+
+/* By how much CfL makes the squares of 8 times the differences less, about, if it adds alpha times
+ * luma to DC. product: the sum of luma times the differences from DC; square: of luma */
+DEVICE int64_t avif_cfl_gain(int alpha, int64_t product, int64_t square)
+{
+    return (alpha * (128 * product - alpha * square)) >> 6;
+}
