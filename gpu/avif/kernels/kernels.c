@@ -97,9 +97,11 @@ static int satd(const uint8_t *source, size_t source_stride, const uint8_t *pred
 static void transform(const uint8_t *source, size_t source_stride, const uint8_t *prediction,
                       size_t stride, int size, int type, struct avif_coefficients *to)
 {
-    const struct avif_scans *scans = avif_scans();
-    const int16_t *down = avif_adst_columns(type) ? scans->adst[size - 2] : scans->dct[size - 2];
-    const int16_t *across = avif_adst_rows(type) ? scans->adst[size - 2] : scans->dct[size - 2];
+    const struct avif_matrices *matrices = avif_matrices();
+    const int16_t *down =
+        avif_adst_columns(type) ? matrices->adst[size - 2] : matrices->dct[size - 2];
+    const int16_t *across =
+        avif_adst_rows(type) ? matrices->adst[size - 2] : matrices->dct[size - 2];
     int side = 1 << size, coded = avif_coded_side(size);
     int16_t differences[64 * 64], columns[32 * 64];
     int64_t energy = 0;

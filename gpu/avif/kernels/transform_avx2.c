@@ -38,14 +38,14 @@ static void make_pairs(const int16_t *matrix, int side, int samples, int first, 
 
 static void make_all_pairs(void)
 {
-    const struct avif_scans *scans = avif_scans();
+    const struct avif_matrices *matrices = avif_matrices();
     for (int size = 4; size <= 6; size++)
         for (int odd = 0; odd < 2; odd++)
-            make_pairs(scans->dct[size - 2], 1 << size, 1 << (size - 1), odd, 2,
+            make_pairs(matrices->dct[size - 2], 1 << size, 1 << (size - 1), odd, 2,
                        avif_coded_side(size) / 2, pairs.halves[size - 4][odd]);
-    make_pairs(scans->dct[1], 8, 8, 0, 1, 8, pairs.dct_8);
-    make_pairs(scans->adst[1], 8, 8, 0, 1, 8, pairs.adst_8);
-    make_pairs(scans->adst[2], 16, 16, 0, 1, 16, pairs.adst_16);
+    make_pairs(matrices->dct[1], 8, 8, 0, 1, 8, pairs.dct_8);
+    make_pairs(matrices->adst[1], 8, 8, 0, 1, 8, pairs.adst_8);
+    make_pairs(matrices->adst[2], 16, 16, 0, 1, 16, pairs.adst_16);
 }
 
 /* ---- columns ---- */
@@ -212,9 +212,9 @@ AVX2_INLINE __m128i subtract_4(const uint8_t *source, const uint8_t *prediction)
 AVX2 static void transform_4(const uint8_t *source, size_t source_stride, const uint8_t *prediction,
                              size_t stride, int type, int32_t *to)
 {
-    const struct avif_scans *scans = avif_scans();
-    const int16_t *down = avif_adst_columns(type) ? scans->adst[0] : scans->dct[0];
-    const int16_t *across = avif_adst_rows(type) ? scans->adst[0] : scans->dct[0];
+    const struct avif_matrices *matrices = avif_matrices();
+    const int16_t *down = avif_adst_columns(type) ? matrices->adst[0] : matrices->dct[0];
+    const int16_t *across = avif_adst_rows(type) ? matrices->adst[0] : matrices->dct[0];
     const __m128i *at = (const __m128i *)across;
     /* The rows of the matrix are pairs of factors: the first pairs of all, then the second ones. */
     __m128i first = _mm_load_si128(at), second = _mm_load_si128(at + 1);
@@ -273,13 +273,13 @@ AVX2_INLINE int64_t energy_of(const int32_t *coefficients)
 /* size: a constant */
 AVX2_INLINE void transform_block(const int16_t *differences, int size, int type, int32_t *to)
 {
-    const struct avif_scans *scans = avif_scans();
+    const struct avif_matrices *matrices = avif_matrices();
     int16_t columns[32 * 64] __attribute__((aligned(AVIF_KERNEL_ALIGN)));
     int side = 1 << size, coded = avif_coded_side(size);
     if (size <= 4 && avif_adst_columns(type))
-        transform_columns(differences, side, scans->adst[size - 2], columns);
+        transform_columns(differences, side, matrices->adst[size - 2], columns);
     else
-        transform_halves(differences, side, coded, scans->dct[size - 2], columns);
+        transform_halves(differences, side, coded, matrices->dct[size - 2], columns);
     if (size <= 4 && avif_adst_rows(type))
         transform_rows(columns, side, size == 3 ? pairs.adst_8 : pairs.adst_16, to);
     else if (size == 3)

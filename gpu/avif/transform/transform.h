@@ -31,14 +31,13 @@ LOOKUP int avif_sin(int angle)
     return avif_cos(angle - 64);
 }
 
-/* The lowest `bits` bits of x in reverse order. */
+/* The lowest `bits` bits of x in reverse order; at most 6. Without a loop, because compilers do not
+ * unroll all loops that have another one in them. */
 DEVICE int avif_reverse(int bits, int x)
 {
-    int to = 0;
-    UNROLL
-    for (int i = 0; i < bits; i++)
-        to |= (x >> i & 1) << (bits - 1 - i);
-    return to;
+    int of_6 =
+        (x & 1) << 5 | (x & 2) << 3 | (x & 4) << 1 | (x & 8) >> 1 | (x & 16) >> 3 | (x & 32) >> 5;
+    return of_6 >> (6 - bits);
 }
 
 DEVICE int avif_clamp16(int value)
