@@ -170,7 +170,7 @@ ifeq ($(HAVE_CUDA),yes)
 endif
 
 # The folders of the AV1 encoder, the lower ones first.
-AVIF_ROOMS = frame predict transform kernels decide entropy
+AVIF_ROOMS = frame predict transform kernels decide entropy device
 
 comma := ,
 # Functions that gpuimgd-codec defines in the place of libraries, which may be loaded as plugins.

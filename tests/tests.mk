@@ -89,7 +89,7 @@ $(O)/tests/faults/faults: $(FAULTS) $(KIT) | $(SHIMS)
 # as C and run on the host (tests/cuda/simt.c).
 STANDIN_AGAIN := $(basename $(wildcard gpu/cuda/*.c) gpu/engine/engine.c $(shell grep -l '^pass_cuda' gpu/ops/*.c))
 STANDIN        = $(patsubst %,$(O)/tests/cuda/%.o,runtime launchers simt $(STANDIN_AGAIN) \
-                   $(wildcard $(foreach c,jpeg png webp,gpu/$(c)/*.cu)))
+                   $(wildcard $(foreach c,jpeg png webp avif/device,gpu/$(c)/*.cu)))
 STANDIN_LIB    = $(STANDIN) $(filter-out %.cu.o $(STANDIN_AGAIN:%=$(O)/%.o),$(LIBRARY))
 STANDIN_DAEMON = $(O)/tests/faults/gpuimgd-cuda
 STANDIN_OWN    = $(patsubst %.c,$(O)/%,$(wildcard tests/cuda/test_*.c))
@@ -139,7 +139,7 @@ $(filter-out %/test_passes,$(STANDIN_OWN)): $(O)/tests/cuda/%: $(O)/tests/cuda/%
 
 # The tests of kernels, which call the CUDA runtime themselves, also run on a device.
 DEVICE_TESTS = $(if $(call have,CUDA),$(patsubst tests/cuda/%.c,$(O)/tests/device/%,\
-                 $(wildcard $(foreach c,jpeg png webp,tests/cuda/test_$(c)*.c)) tests/cuda/test_passes.c))
+                 $(wildcard $(foreach c,jpeg png webp avif,tests/cuda/test_$(c)*.c)) tests/cuda/test_passes.c))
 $(O)/tests/device/test_passes: $(O)/tests/device/pass_rig.o
 $(O)/tests/device/%.o: tests/cuda/%.c $(O)/flags
 	$(call compile,-I$(CUDA_HOME)/include)

@@ -58,6 +58,8 @@ enum status avif_encode_pixels(const struct image *source,
 
 struct CUstream_st;
 
+/* The only effort of devices. */
+#define AVIF_DEVICE_EFFORT 0
 /* Alignment of pixels, files and descriptions. */
 #define AVIF_ENCODE_ALIGN 16
 

@@ -88,7 +88,7 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes conf | grep -vE ': conf/'
     includes queue | grep -vE ': (conf|queue)/'
     includes codecs | grep -vE ': (conf|codecs)/' | grep -v '^codecs/avif/.*: gpu/avif/encode\.h$'
-    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|png/frame|png/png_tiles|webp/frame|median_cut|quality_search)\.h$'
+    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|avif/frame|png/frame|png/png_tiles|webp/frame|median_cut|quality_search)\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders only include lower ones: conf <- queue, codecs, gpu <- daemon, but for gpu/avif/encode.h"
 {
@@ -100,7 +100,7 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes gpu/jpeg | grep ': gpu/' | grep -vE ': gpu/(plan|ops|simt|jpeg)/'
     includes gpu/png | grep ': gpu/' | grep -vE ': gpu/(plan|simt|png)/'
     includes gpu/webp | grep ': gpu/' | grep -vE ': gpu/(plan|simt|webp)/'
-    includes gpu/avif | grep ': gpu/' | grep -vE ': gpu/(simt|avif)/'
+    includes gpu/avif | grep ': gpu/' | grep -vE ': gpu/(plan|simt|avif)/'
     includes gpu/cuda | grep ': gpu/' | grep -vE ': gpu/(plan|engine|jpeg|png|webp|avif|cuda)/'
 } | check "so do the folders of gpu: colour <- plan <- engine <- ops <- simt <- jpeg, png, webp, avif <- cuda"
 grep -ln GPUIMGD_CUDA gpu/*/*.[ch] | grep -vE '^gpu/(engine/engine\.c|plan/pass\.h)$' |
@@ -112,7 +112,8 @@ grep -ln GPUIMGD_CUDA gpu/*/*.[ch] | grep -vE '^gpu/(engine/engine\.c|plan/pass\
     includes gpu/avif/kernels | grep ': gpu/' | grep -vE ': gpu/(simt|avif/(frame|predict|transform|kernels))/'
     includes gpu/avif/decide | grep -vE ': gpu/avif/(frame|predict|transform|kernels|decide)/'
     includes gpu/avif/entropy | grep -vE ': gpu/(simt|avif/(frame|predict|transform|entropy))/'
-} | check "and those of gpu/avif: frame <- predict, transform <- kernels <- decide; entropy does without the last two"
+    includes gpu/avif/device | grep ': gpu/avif/decide/'
+} | check "and those of gpu/avif: frame <- predict, transform <- kernels <- decide; entropy does without the last two, device without decide"
 includes daemon/overlays | grep ': daemon/' | grep -vE ': daemon/(files|overlays)/' |
     check "the overlays do not include the pipeline"
 # Only main.c prints its own help; no other file prints.

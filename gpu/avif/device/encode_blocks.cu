@@ -1,0 +1,397 @@
+/*
+ * encode_blocks.cu - stage B of the AV1 encoder: the kernel that reconstructs the blocks.
+ *
+ * A block of threads has a row of superblocks. Its first warp has the upper 32 rows of samples, and
+ * all blocks of 64 x 64; its second warp has the lower 32 rows. A block needs only the blocks above
+ * it and to its left, since the modes are DC, V and H: so each warp goes on as soon as the strip
+ * above has reconstructed what it needs.
+ */
+#include "gpu/avif/device/strip_levels.h"
+#include "gpu/avif/device/warp.h"
+#include "gpu/avif/predict/cfl.h"
+#include "gpu/avif/predict/modes.h"
+
+#define STRIPS        2 /* of a row of superblocks */
+#define STRIP_SIZE    5
+#define STRIP         (1 << STRIP_SIZE)
+#define STRIP_THREADS (STRIPS * WARP_LANES)
+/* Blocks of threads on a multiprocessor, whose shared memory they fill, and of a device with 132
+ * multiprocessors. */
+#define STRIP_BLOCKS_EACH 10
+#define STRIP_BLOCKS      (132 * STRIP_BLOCKS_EACH)
+
+struct strip_shared {
+    struct strip_quantiser quantiser; /* of the image */
+    struct strip_work work[STRIPS];
+    uint32_t task, done[STRIPS]; /* columns of 32 samples that each warp has reconstructed */
+} __attribute__((aligned(16)));
+
+/* What the threads know of their row. */
+struct coding {
+    struct strip_shared *shared;
+    struct strip_work *work; /* of the warp */
+    const struct avif_common *common;
+    const struct avif_encoder *encoder;
+    int right, bottom; /* of the frame's cells */
+};
+
+/* A block that a warp reconstructs, and the results. */
+struct coded {
+    int x, y, size, mode, type;
+    int ends[PLANES];
+    int uv_mode, alphas[2];
+};
+
+/* The lane's part of a block of a plane: of `plane`, or if there are two parts, of the next one. */
+SIMT struct strip_block block_at(const struct coding *coding, const struct coded *coded, int plane,
+                                 int parts)
+{
+    int shift = plane > 0, size = coded->size - shift, own = plane + strip_part(size, parts);
+    const struct avif_plane *source = &coding->encoder->source[own];
+    const struct avif_plane *to = &coding->encoder->reconstruction[own];
+    struct strip_block block = {avif_sample_at(source, coded->x >> shift, coded->y >> shift),
+                                avif_sample_at(to, coded->x >> shift, coded->y >> shift),
+                                source->stride, size, parts};
+    return block;
+}
+
+/* The samples around a block. Beyond the frame, the last ones are repeated. */
+struct strip_edges {
+    bool has_above, has_left;
+    int last_x, last_y;
+};
+
+SIMT struct strip_edges edges_of(const struct coding *coding, const struct coded *coded, int shift)
+{
+    struct strip_edges to = {coded->y > 0, coded->x > 0, ((coding->right - coded->x) >> shift) - 1,
+                             ((coding->bottom - coded->y) >> shift) - 1};
+    return to;
+}
+
+SIMT int sample_above(const struct strip_edges *edges, const struct strip_block *block, int x)
+{
+    const uint8_t *row = block->to - block->stride;
+    return edges->has_above  ? row[avif_min(x, edges->last_x)]
+           : edges->has_left ? *(block->to - 1)
+                             : 127;
+}
+
+SIMT int sample_left(const struct strip_edges *edges, const struct strip_block *block, int y)
+{
+    const uint8_t *column = block->to - 1;
+    return edges->has_left    ? column[(size_t)avif_min(y, edges->last_y) * block->stride]
+           : edges->has_above ? *(block->to - block->stride)
+                              : 129;
+}
+
+/* As avif_dc, of the lane's part. */
+SIMT int dc_of(const struct strip_edges *edges, const struct strip_block *block)
+{
+    int size = block->size, side = 1 << size, sum = 0;
+    for (int i = strip_line(size); i < side; i += WARP_LANES)
+        sum += (edges->has_above ? sample_above(edges, block, i) : 0) +
+               (edges->has_left ? sample_left(edges, block, i) : 0);
+    sum = warp_total(sum, avif_min(side, WARP_LANES));
+    if (!edges->has_above && !edges->has_left)
+        return 128;
+    return edges->has_above && edges->has_left ? (sum + side) >> (size + 1)
+                                               : (sum + side / 2) >> size;
+}
+
+/* Writes the prediction. A lane has columns. */
+SIMT void predict(const struct coding *coding, const struct coded *coded,
+                  const struct strip_block *block)
+{
+    struct strip_edges edges = edges_of(coding, coded, 0);
+    int size = block->size, side = 1 << size, dc = dc_of(&edges, block);
+    /* All lanes have read the edges: they are not in the block. */
+    for (int x = strip_line(size); strip_has_line(size, 1) && x < side; x += WARP_LANES) {
+        int base = coded->mode == V_PRED ? sample_above(&edges, block, x) : dc;
+        uint8_t *to = block->to + x;
+        for (int y = 0; y < side; y++, to += block->stride)
+            *to = (uint8_t)(coded->mode == H_PRED ? sample_left(&edges, block, y) : base);
+    }
+}
+
+/* ---- levels ---- */
+
+/* Codes the differences of blocks and their predictions. type: of a block of luma */
+SIMT void code_parts(const struct coding *coding, struct coded *coded, int plane, int type,
+                     const struct strip_block *block)
+{
+    struct strip_share share = strip_share_of(block->size, block->parts);
+    int shift = plane > 0, units = block->size - 2, own = plane + share.part;
+    bool identity = warp_any(type == IDENTITY);
+    if (identity)
+        strip_forward_identity(coding->work, block);
+    else
+        (void)strip_forward(coding->work, block);
+    struct strip_levels made =
+        strip_quantise(coding->work, coding->common, &coding->shared->quantiser, block->size,
+                       block->parts, avif_levels_of(coding->encoder, own, coded->x, coded->y));
+    int rows =
+        (int)warp_read((uint32_t)made.rows, strip_part(block->size, block->parts) * share.lanes);
+    if (warp_any(made.end > 0)) {
+        if (identity)
+            strip_inverse_identity(coding->work, block);
+        else
+            strip_inverse(coding->work, block, rows);
+    }
+    for (int i = share.lane; i < 1 << 2 * units; i += share.lanes)
+        *avif_context_at(coding->encoder, own, (coded->x >> shift) + (i & ((1 << units) - 1)) * 4,
+                         (coded->y >> shift) + (i >> units) * 4) = made.context;
+    int first = (int)warp_read((uint32_t)made.end, 0);
+    int last = (int)warp_read((uint32_t)made.end, WARP_LANES - share.lanes);
+    if (plane == 0)
+        coded->ends[0] = first;
+    if (plane == 1)
+        coded->ends[1] = first;
+    if (plane + block->parts - 1 == 2)
+        coded->ends[2] = last;
+    warp_barrier();
+}
+
+/* ---- chroma ---- */
+
+/* As avif_cfl_luma, but the mean is returned. The block has one transform, so that its luma is
+ * reconstructed as a whole. */
+SIMT int average_luma(const struct coding *coding, const struct coded *coded)
+{
+    const struct avif_plane *luma = &coding->encoder->reconstruction[0];
+    int size = coded->size - 1, side = 1 << size, sum = 0;
+    for (int i = lane_index(); i < side * side; i += WARP_LANES) {
+        const uint8_t *at =
+            avif_sample_at(luma, coded->x + 2 * (i & (side - 1)), coded->y + 2 * (i >> size));
+        uint32_t two = *(const uint16_t *)(const void *)at;
+        uint32_t below = *(const uint16_t *)(const void *)(at + luma->stride);
+        int value = 2 * (int)((two & 255) + (two >> 8) + (below & 255) + (below >> 8));
+        coding->work->luma[i] = (int16_t)value;
+        sum += value;
+    }
+    return (warp_total(sum, WARP_LANES) + (1 << (2 * size) >> 1)) >> (2 * size);
+}
+
+/* As make_fit of chroma.c, and the decision. dc: of both planes */
+SIMT void choose_chroma(const struct coding *coding, struct coded *coded, const int dc[2], int mean)
+{
+    const struct avif_quantiser *quantiser = &coding->shared->quantiser.of;
+    const struct avif_plane *u = &coding->encoder->source[1], *v = &coding->encoder->source[2];
+    int size = coded->size - 1, side = 1 << size, square = 0, product_u = 0, product_v = 0;
+    for (int i = lane_index(); i < side * side; i += WARP_LANES) {
+        int x = coded->x / 2 + (i & (side - 1)), y = coded->y / 2 + (i >> size);
+        int value = coding->work->luma[i] - mean;
+        square += value * value;
+        product_u += value * (*avif_sample_at(u, x, y) - dc[0]);
+        product_v += value * (*avif_sample_at(v, x, y) - dc[1]);
+    }
+    square = warp_total(square, WARP_LANES);
+    int products[2] = {warp_total(product_u, WARP_LANES), warp_total(product_v, WARP_LANES)};
+    /* As avif_cfl_alpha: 16 lanes for each plane compare with 1 to 16 times the square. */
+    int own = lane_index() < 16 ? products[0] : products[1], bits = BITS_CFL;
+    int64_t scaled = 64 * (int64_t)avif_abs(own) + square / 2, gain = 0;
+    uint32_t reached =
+        warp_ballot(square > 0 && scaled >= (int64_t)square * (lane_index() % 16 + 1));
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        int alpha = count_bits(reached >> 16 * i & 0xFFFF);
+        alpha = products[i] < 0 ? -alpha : alpha;
+        gain += avif_cfl_gain(alpha, products[i], square);
+        bits += alpha != 0 ? BITS_CFL_ALPHA : 0;
+        coded->alphas[i] = alpha;
+    }
+    bool fits = gain > avif_cost_of(quantiser, bits) - avif_cost_of(quantiser, BITS_CHROMA_MODE);
+    coded->uv_mode = fits ? CFL_PRED : DC_PRED;
+    coded->alphas[0] = fits ? coded->alphas[0] : 0;
+    coded->alphas[1] = fits ? coded->alphas[1] : 0;
+}
+
+/* Writes the predictions of the planes of a block, DC or chroma from luma. */
+SIMT void predict_chroma(const struct coding *coding, struct coded *coded,
+                         const struct strip_block *block)
+{
+    struct strip_edges edges = edges_of(coding, coded, 1);
+    int size = block->size, side = 1 << size, own_dc = dc_of(&edges, block), mean = 0, alpha = 0;
+    const int16_t *luma = coding->work->luma + strip_line(size);
+    if (warp_any(block->parts == 2)) {
+        int dc[2] = {(int)warp_read((uint32_t)own_dc, 0),
+                     (int)warp_read((uint32_t)own_dc, side & (WARP_LANES - 1))};
+        mean = average_luma(coding, coded);
+        choose_chroma(coding, coded, dc, mean);
+        alpha = strip_part(size, 2) ? coded->alphas[1] : coded->alphas[0];
+        warp_barrier(); /* work->luma is written */
+    }
+    uint8_t *to = block->to + strip_line(size);
+    if (strip_has_line(size, block->parts))
+        for (int y = 0; y < side; y++, to += block->stride) {
+            int value = own_dc;
+            if (coded->uv_mode == CFL_PRED)
+                value = avif_clip(value + avif_cfl_part(alpha, luma[y << size] - mean));
+            *to = (uint8_t)value;
+        }
+}
+
+/* ---- blocks ---- */
+
+SIMT void put_block(const struct coding *coding, const struct coded *coded, int size)
+{
+    struct avif_block block;
+    int cells = size - 3;
+    memset(&block, 0, sizeof block);
+    block.size = block.transform_size = (uint8_t)size;
+    block.mode = (uint8_t)coded->mode;
+    block.uv_mode = (uint8_t)coded->uv_mode;
+    block.cfl[0] = (int8_t)coded->alphas[0];
+    block.cfl[1] = (int8_t)coded->alphas[1];
+    block.types[0] = (uint8_t)coded->type;
+    block.ends[0] = (uint16_t)coded->ends[0];
+    block.ends[4] = (uint16_t)coded->ends[1];
+    block.ends[5] = (uint16_t)coded->ends[2];
+    block.skip = (coded->ends[0] | coded->ends[1] | coded->ends[2]) == 0;
+    for (int i = lane_index(); i < 1 << 2 * cells; i += WARP_LANES) {
+        int x = coded->x + (i & ((1 << cells) - 1)) * 8, y = coded->y + (i >> cells) * 8;
+        if (x < coding->right && y < coding->bottom)
+            *avif_block_at(coding->encoder, x, y) = block;
+    }
+}
+
+SIMT void code_block(const struct coding *coding, int x, int y, int size)
+{
+    const struct avif_choice *choice = avif_choice_at(coding->encoder, x, y, size);
+    struct coded coded = {x, y, size, choice->modes[0], choice->type, {0, 0, 0}, DC_PRED, {0, 0}};
+    int parts = size < SUPERBLOCK_SIZE ? 2 : 1, planes = coding->encoder->frame.planes;
+    warp_barrier(); /* others have written the edges */
+    /* Luma, then both chroma planes at once or one after the other: so the code of a transform is
+     * there only once. */
+    NO_UNROLL
+    for (int plane = 0; warp_any(plane < planes); plane += plane > 0 ? parts : 1) {
+        struct strip_block block = block_at(coding, &coded, plane, plane > 0 ? parts : 1);
+        if (warp_any(plane == 0))
+            predict(coding, &coded, &block);
+        else
+            predict_chroma(coding, &coded, &block);
+        code_parts(coding, &coded, plane, plane == 0 ? coded.type : DCT_DCT, &block);
+    }
+    put_block(coding, &coded, size);
+}
+
+/* The size of the block that begins at a cell of 32 x 32 samples in Morton order, from `most` on
+ * down the partition. */
+SIMT int size_at(const struct coding *coding, uint32_t cell, int x, int y, int most)
+{
+    int size = most;
+    while (size > 3 && ((cell & ((1u << 2 * (size - 3)) - 1)) != 0 ||
+                        avif_choice_at(coding->encoder, x, y, size)->split))
+        size--;
+    return size;
+}
+
+/* Waits until the words have reached the counts. */
+SIMT void await(const uint32_t *progress, uint32_t count)
+{
+    if (lane_index() == 0) {
+        while (peek_word(progress) < count)
+            relax();
+        fence_device();
+    }
+    warp_barrier();
+}
+
+/* Shows to others that the strip is reconstructed up to a column. below: of the image, or NULL */
+SIMT void announce(uint32_t *done, uint32_t *below, uint32_t count)
+{
+    fence_device();
+    warp_barrier();
+    if (lane_index() == 0) {
+        publish_word(done, count);
+        if (below)
+            publish_word(below, count);
+    }
+}
+
+/* Codes 32 columns of a strip, or 64 if a block of 64 x 64 begins there. */
+SIMT void code_columns(const struct coding *coding, int left, int top, bool is_whole)
+{
+    NO_UNROLL
+    for (uint32_t cell = 0; cell < 16;) {
+        int x = left + (int)((cell & 1) | (cell >> 1 & 2)) * 8;
+        int y = top + (int)((cell >> 1 & 1) | (cell >> 2 & 2)) * 8;
+        bool inside = x < coding->right && y < coding->bottom;
+        int size = !inside    ? 3
+                   : is_whole ? SUPERBLOCK_SIZE
+                              : size_at(coding, cell, x, y, STRIP_SIZE);
+        if (warp_any(inside))
+            code_block(coding, x, y, size);
+        cell += 1u << 2 * (size - 3);
+    }
+}
+
+/* Codes a strip. above: the progress of the row above, or NULL */
+SIMT void code_strip(const struct coding *coding, int strip, int row, const uint32_t *above,
+                     uint32_t *below)
+{
+    uint32_t *done = coding->shared->done;
+    uint32_t count = (uint32_t)coding->encoder->frame.superblocks_x * STRIPS;
+    NO_UNROLL
+    for (uint32_t i = 0; i < count;) {
+        int x = (int)i * STRIP, y = row * SUPERBLOCK;
+        bool is_whole = warp_any(!avif_choice_at(coding->encoder, x, y, SUPERBLOCK_SIZE)->split);
+        uint32_t next = i + (is_whole ? STRIPS : 1);
+        if (strip == 1)
+            await(&done[0], next);
+        else if (above)
+            await(above, next);
+        if (strip == 0 && is_whole)
+            await(&done[1], i);
+        if (strip == 0 || !is_whole)
+            code_columns(coding, x, y + strip * STRIP, is_whole);
+        announce(&done[strip], strip == 1 ? below : NULL, next);
+        i = next;
+    }
+}
+
+/* Blocks of threads take rows: the top rows of all images, then the second ones. So a row waits
+ * only for rows that have been taken. */
+LONG_KERNEL(code_blocks, STRIP_THREADS, STRIP_BLOCKS_EACH, struct avif_args)
+{
+    struct strip_shared *shared = (struct strip_shared *)(void *)DYNAMIC_SHARED();
+    struct coding coding;
+    int strip = thread_index() / WARP_LANES;
+    coding.shared = shared;
+    coding.work = &shared->work[strip];
+    coding.common = args.common;
+    NO_UNROLL
+    for (;;) {
+        block_barrier();
+        if (thread_index() == 0)
+            shared->task = atomic_add(&args.common->rows_taken, 1);
+        if (thread_index() < STRIPS)
+            shared->done[thread_index()] = 0;
+        block_barrier();
+        uint32_t task = shared->task, row = task / args.image_count;
+        if (row >= args.rows_max)
+            break;
+        struct avif_descriptor *image = args.images + task % args.image_count;
+        if (row >= (uint32_t)image->encoder.frame.superblocks_y)
+            continue;
+        strip_set_quantiser(&image->encoder.frame.quantiser, &shared->quantiser);
+        block_barrier();
+        coding.encoder = &image->encoder;
+        coding.right = 8 * image->encoder.frame.cells_x;
+        coding.bottom = 8 * image->encoder.frame.cells_y;
+        code_strip(&coding, strip, (int)row, row > 0 ? &image->progress[row - 1] : NULL,
+                   &image->progress[row]);
+    }
+}
+
+int avif_launch_blocks(const struct avif_encode_batch *batch, void *description,
+                       struct CUstream_st *stream)
+{
+    struct avif_args args = avif_args_of(batch, description);
+    uint32_t rows = batch->rows_max * batch->image_count;
+    size_t bytes = sizeof(struct strip_shared);
+    int status = ALLOW_SHARED(code_blocks, bytes);
+    if (status == 0)
+        status = LAUNCH(code_blocks, STRIP_THREADS, rows < STRIP_BLOCKS ? rows : STRIP_BLOCKS,
+                        bytes, stream, args);
+    return status;
+}

@@ -1,0 +1,229 @@
+/*
+ * strip_levels.h - the levels of a block, as avif_choose_levels makes them, by a warp.
+ *
+ * Each part of the block has the same number of lanes. A lane has some coefficients that follow
+ * each other in the order of the scan, so that the sums of cut_tail are those of lanes.
+ */
+#pragma once
+
+#include "gpu/avif/device/strip.h"
+#include "gpu/avif/device/warp.h"
+#include "gpu/avif/transform/levels.h"
+
+/* The quantiser of an image in shared memory. */
+struct strip_quantiser {
+    struct avif_quantiser of;
+    /* The costs of a level when the end is chosen: of 0, and then by its highest bit. */
+    int64_t tail[18];
+};
+
+/* By the first threads of a block. */
+SIMT void strip_set_quantiser(const struct avif_quantiser *from, struct strip_quantiser *to)
+{
+    if (thread_index() == 0)
+        to->of = *from;
+    if (thread_index() < 18)
+        to->tail[thread_index()] =
+            thread_index() == 0
+                ? avif_cost_of(from, COST_TAIL_ZERO)
+                : avif_cost_of(from, COST_TAIL_LEVEL + COST_TAIL_DOUBLING * (thread_index() - 1));
+}
+
+/* As the cost of kernels.h, without what 64 x 64 loses, of work->coefficients of one part. */
+SIMT int64_t strip_cost(const struct strip_work *work, const struct avif_quantiser *quantiser,
+                        int size)
+{
+    int bits = avif_min(size, 5), sixteenths = 0;
+    const int step = quantiser->steps[1], rounding = quantiser->cost_rounding;
+    const uint32_t inverse = quantiser->inverse[1];
+    int64_t error = 0;
+    warp_barrier();
+    for (int i = lane_index(); i < 1 << 2 * bits; i += WARP_LANES) {
+        int value = avif_abs(work->coefficients[i + (i >> bits)]);
+        int level = avif_level_of((uint32_t)value, (uint32_t)rounding, inverse);
+        int rest = value - level * step;
+        error += (int64_t)rest * rest;
+        if (level > 0)
+            sixteenths += COST_LEVEL + COST_DOUBLING * highest_bit((uint32_t)level);
+    }
+    sixteenths = COST_BLOCK + warp_total(sixteenths, WARP_LANES);
+    return warp_total_64(error) + avif_cost_of(quantiser, sixteenths);
+}
+
+/* What is known of the levels of a part. */
+struct strip_levels {
+    int end, rows; /* rows of levels from here on are 0 */
+    struct avif_level_context context;
+};
+
+/* How a part is shared by its lanes. */
+struct strip_share {
+    int lanes, lane, part, count, each; /* lanes of a part, coefficients of it and of a lane */
+};
+
+SIMT struct strip_share strip_share_of(int size, int parts)
+{
+    struct strip_share to;
+    int coded = avif_coded_side(size);
+    to.lanes = WARP_LANES / parts;
+    to.lane = lane_index() & (to.lanes - 1);
+    to.part = lane_index() / to.lanes;
+    to.count = coded * coded;
+    to.each = to.count / to.lanes;
+    return to;
+}
+
+/* Coefficient i of the lane, in the order of the scan. */
+SIMT int strip_position(const struct avif_common *common, const struct strip_share *share, int size,
+                        int i)
+{
+    const uint16_t *positions = common->lane_positions[avif_min(size, 5) - 2];
+    if (share->lanes == WARP_LANES || size == 2)
+        return positions[i * WARP_LANES + share->lane];
+    int half = share->each / 2;
+    return positions[(i & (half - 1)) * WARP_LANES + 2 * share->lane + (i >= half)];
+}
+
+SIMT int64_t strip_read_64(int64_t value, int lane)
+{
+    uint32_t low = warp_read((uint32_t)value, lane);
+    return (int64_t)((uint64_t)warp_read((uint32_t)(value >> 32), lane) << 32 | low);
+}
+
+/* Sets work->most_3 from the levels before any is lowered. Returns whether a level is not 0. */
+SIMT bool strip_classes(struct strip_work *work, const struct strip_quantiser *quantiser,
+                        const struct strip_share *share, int size, int parts)
+{
+    int bits = avif_min(size, 5), side = 1 << bits, stride = side + LEVEL_GAP;
+    const int32_t *coefficients =
+        work->coefficients + share->part * side * (side + COEFFICIENT_GAP);
+    uint8_t *most_3 = (uint8_t *)work->most_3 + share->part * stride * stride;
+    uint32_t any = 0, inverse = quantiser->of.inverse[1],
+             rounding = (uint32_t)quantiser->of.rounding[1];
+    for (int i = lane_index(); i < parts * stride * stride / 4; i += WARP_LANES)
+        work->most_3[i] = 0;
+    warp_barrier();
+    for (int i = share->lane; i < share->count; i += share->lanes) {
+        uint32_t value = (uint32_t)avif_abs(coefficients[i + (i >> bits)]);
+        int level = i > 0 ? avif_level_of(value, rounding, inverse)
+                          : avif_level_of(value, (uint32_t)quantiser->of.rounding[0],
+                                          quantiser->of.inverse[0]);
+        any |= (uint32_t)level;
+        if (level > 0)
+            most_3[i + (i >> bits) * LEVEL_GAP] = (uint8_t)avif_min(level, 3);
+    }
+    return warp_ballot(any != 0) != 0;
+}
+
+/* The lowered level of a coefficient, whose number in raster order is `at`. */
+SIMT int strip_lower(const struct strip_quantiser *quantiser, const uint8_t *most_3, int stride,
+                     int value, bool is_ac)
+{
+    int level = avif_level_of((uint32_t)value, (uint32_t)quantiser->of.rounding[is_ac],
+                              quantiser->of.inverse[is_ac]);
+    if (level == 0)
+        return 0;
+    int error = value - level * quantiser->of.steps[is_ac];
+    int sum = most_3[1] + most_3[2] + most_3[stride] + most_3[stride + 1] + most_3[2 * stride];
+    return level - (error < quantiser->of.lowered[is_ac][avif_lower_class(level, sum)]);
+}
+
+/* Replaces coefficients by their lowered levels, and returns how many are kept: as cut_tail of
+ * choose_levels.c, which compares the sums of gains from each coefficient to the last one. */
+SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
+                   const struct strip_quantiser *quantiser, const struct strip_share *share,
+                   int size)
+{
+    int bits = avif_min(size, 5), side = 1 << bits, stride = side + LEVEL_GAP;
+    int32_t *coefficients = work->coefficients + share->part * side * (side + COEFFICIENT_GAP);
+    const uint8_t *most_3 = (const uint8_t *)work->most_3 + share->part * stride * stride;
+    int best = share->each; /* of the lane: where the sum is least; the highest of equal ones */
+    int64_t sum = 0, least = INT64_MAX;
+    uint32_t nonzero = 0;
+    NO_UNROLL
+    for (int i = share->each - 1; i >= 0; i--) {
+        int at = strip_position(common, share, size, i), row = at >> bits;
+        int coefficient = coefficients[at + row], value = avif_abs(coefficient);
+        int level = strip_lower(quantiser, most_3 + at + row * LEVEL_GAP, stride, value, at > 0);
+        if (level > 0) {
+            int error = value - level * quantiser->of.steps[at > 0];
+            sum += (int64_t)value * value - (int64_t)error * error;
+            nonzero |= 1u << i;
+        }
+        sum -= quantiser->tail[1 + highest_bit((uint32_t)level)];
+        coefficients[at + row] = coefficient < 0 ? -level : level;
+        if (sum < least) {
+            least = sum;
+            best = i;
+        }
+    }
+    /* Add the sums of the lanes after this one. */
+    int64_t above = sum;
+    NO_UNROLL
+    for (int by = 1; by < share->lanes; by *= 2) {
+        int64_t other = strip_read_64(above, (lane_index() + by) & (WARP_LANES - 1));
+        above += share->lane + by < share->lanes ? other : 0;
+    }
+    least += above - sum;
+    best += share->lane * share->each;
+    NO_UNROLL
+    for (int by = 1; by < share->lanes; by *= 2) {
+        int64_t other = strip_read_64(least, lane_index() ^ by);
+        int at = (int)warp_read_xor((uint32_t)best, by);
+        bool is_better = other < least || (other == least && at > best);
+        least = is_better ? other : least;
+        best = is_better ? at : best;
+    }
+    best = least < 0 ? best : share->count;
+    /* Down to the last level that is not 0. */
+    int before = best - share->lane * share->each, last = 0;
+    if (before < share->each)
+        nonzero &= before <= 0 ? 0 : (1u << before) - 1;
+    if (nonzero != 0)
+        last = share->lane * share->each + highest_bit(nonzero) + 1;
+    NO_UNROLL
+    for (int by = 1; by < share->lanes; by *= 2)
+        last = avif_max(last, (int)warp_read_xor((uint32_t)last, by));
+    warp_barrier();
+    return last;
+}
+
+/* Quantises work->coefficients. Writes the levels of the lane's part in raster order, and the
+ * decoder's coefficients to work->lines. If no part has a level, nothing is written. */
+SIMT struct strip_levels strip_quantise(struct strip_work *work, const struct avif_common *common,
+                                        const struct strip_quantiser *quantiser, int size,
+                                        int parts, int16_t *levels)
+{
+    struct strip_share share = strip_share_of(size, parts);
+    struct strip_levels to = {0, 0, {0, 0}};
+    warp_barrier();
+    if (!strip_classes(work, quantiser, &share, size, parts))
+        return to;
+    warp_barrier();
+    to.end = strip_cut(work, common, quantiser, &share, size);
+    if (warp_ballot(to.end > 0) == 0)
+        return to;
+    const uint16_t *ranks = common->scans.ranks[avif_min(size, 5) - 2];
+    int bits = avif_min(size, 5), side = 1 << bits, last = 0, sum = 0;
+    int stride = (1 << size) + SAMPLE_GAP;
+    const int32_t *kept = work->coefficients + share.part * side * (side + COEFFICIENT_GAP);
+    int16_t *lines = work->lines + share.part * (1 << size) * stride;
+    for (int i = share.lane; i < share.count; i += share.lanes) {
+        int row = i >> bits, level = ranks[i] > to.end ? 0 : kept[i + row];
+        levels[i] = (int16_t)level;
+        lines[row * stride + (i & (side - 1))] =
+            (int16_t)avif_dequantise(level, quantiser->of.steps[i > 0], size);
+        sum += avif_abs(level);
+        last = level != 0 ? row + 1 : last;
+    }
+    NO_UNROLL
+    for (int by = 1; by < share.lanes; by *= 2) {
+        sum += (int)warp_read_xor((uint32_t)sum, by);
+        last = avif_max(last, (int)warp_read_xor((uint32_t)last, by));
+    }
+    to.rows = last;
+    to.context.sum = (uint8_t)avif_min(sum, 63);
+    int dc = to.end > 0 ? kept[0] : 0;
+    to.context.dc_sign = dc == 0 ? 0 : dc < 0 ? 1 : 2;
+    return to;
+}
