@@ -315,6 +315,7 @@ bool options_check(const struct options *options, struct errors *errors)
     check_text(errors, "jpeg", options->jpeg, is_engine(options->jpeg), "auto, cuda or cpu");
     check_text(errors, "png", options->png, is_engine(options->png), "auto, cuda or cpu");
     check_text(errors, "webp", options->webp, is_engine(options->webp), "auto, cuda or cpu");
+    check_text(errors, "avif", options->avif, is_engine(options->avif), "auto, cuda or cpu");
     check_text(errors, "results", options->results, is_place_of_results(options->results),
                "list, stream, id or none");
     check_text(errors, "devices", options->devices, are_devices(options->devices),

@@ -1,9 +1,12 @@
 #include "daemon/device_codecs.h"
 
+#include "codecs/avif/header.h"
 #include "codecs/jpeg/header.h"
 #include "codecs/png/header.h"
 #include "codecs/webp/header.h"
 #include "conf/options.h"
+#include "gpu/avif/device/codec_memory.h"
+#include "gpu/avif/encode.h"
 #include "gpu/jpeg/codec_memory.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/png/codec_memory.h"
@@ -87,6 +90,27 @@ static enum status make_webp(struct codec_context *codec, const struct encode_re
     return STATUS_OK;
 }
 
+/* ---- AVIF ---- */
+
+/* Files of the own encoder's fastest effort, which are not encoded again to reach a size. */
+static bool writes_avif(const struct encoder_settings *settings, const struct op_item *ops)
+{
+    (void)ops;
+    return avif_is_own(settings) && avif_own_effort(settings) == AVIF_DEVICE_EFFORT &&
+           settings->max_bytes == 0;
+}
+
+static enum status make_avif(struct codec_context *codec, const struct encode_request *request,
+                             uint32_t width, uint32_t height, uint32_t channels, void *to,
+                             struct error *error)
+{
+    struct avif_coded coded = {width, height, channels, {0}};
+    (void)codec, (void)error;
+    avif_encode_config(width, height, channels, coded.av1c);
+    avif_prelude_make(request, &coded, to);
+    return STATUS_OK;
+}
+
 /* ---- the table ---- */
 
 const struct device_codec_row device_codecs[DEVICE_CODECS] = {
@@ -121,6 +145,14 @@ const struct device_codec_row device_codecs[DEVICE_CODECS] = {
                            .prelude_bytes = webp_prelude_bytes,
                            .make_prelude = make_webp,
                            .measure = webp_measure_encoder},
+    [DEVICE_CODEC_AVIF] = {.format = FORMAT_avif,
+                           .name = "AVIF",
+                           .library = "gpuimgd's encoder",
+                           .option = offsetof(struct options, avif),
+                           .writes = writes_avif,
+                           .prelude_bytes = avif_prelude_bytes,
+                           .make_prelude = make_avif,
+                           .measure = avif_measure_encoder},
 };
 
 enum device_codec device_codec_of(const struct format *format)

@@ -36,7 +36,7 @@ struct device_codec_row {
     int (*version)(void);       /* of the library: 0x010203 for 1.2.3. NULL: not in messages */
     size_t option;              /* offset in struct options of the option that turns it off */
 
-    /* The decoder. Devices do not decode WebPs, and have no functions for it. */
+    /* The decoder. Devices do not decode WebPs and AVIFs, and have no functions for it. */
     size_t frame_bytes; /* of its member of union device_frame */
     /* Reads the frame. Returns the device memory that the decoder needs besides the file and the
      * image; 0: devices do not decode the file, and the frame is undefined. */

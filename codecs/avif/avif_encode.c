@@ -36,16 +36,11 @@ size_t avif_decoder_bytes(uint32_t width, uint32_t height, uint32_t channels,
 
 /* ---- choice ---- */
 
-static int own_effort(const struct encoder_settings *settings)
-{
-    return settings->effort - AVIF_OWN_EFFORT_MIN;
-}
-
 static bool may_be_own(uint32_t width, uint32_t height, uint32_t channels,
                        const struct encoder_settings *settings)
 {
     return avif_is_own(settings) &&
-           avif_encode_work_bytes(width, height, channels, own_effort(settings)) > 0;
+           avif_encode_work_bytes(width, height, channels, avif_own_effort(settings)) > 0;
 }
 
 static bool is_opaque(const struct image *image)
@@ -72,8 +67,8 @@ static struct own_memory own_memory_of(uint32_t width, uint32_t height, uint32_t
                                        const struct encoder_settings *settings)
 {
     return (struct own_memory){
-        .work_bytes =
-            buffer_align(avif_encode_work_bytes(width, height, channels, own_effort(settings))),
+        .work_bytes = buffer_align(
+            avif_encode_work_bytes(width, height, channels, avif_own_effort(settings))),
         .obus_bytes = buffer_align(avif_encoded_bytes(width, height, 1, settings)),
     };
 }
@@ -120,7 +115,7 @@ static enum status own_encode(const struct image *src, const struct encode_reque
                               struct codec_sink *sink, struct error *error)
 {
     const struct avif_encode_options options = {.quality = request->encoder.quality,
-                                                .effort = own_effort(&request->encoder)};
+                                                .effort = avif_own_effort(&request->encoder)};
     struct own_memory memory =
         own_memory_of(src->width, src->height, src->channels, &request->encoder);
     uint8_t *block = aligned_alloc(BUFFER_ALIGN, memory.work_bytes + memory.obus_bytes);

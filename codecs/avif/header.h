@@ -25,6 +25,11 @@ struct avif_coded {
 
 /* Whether the own encoder writes an AVIF with these settings, if the image is opaque. */
 bool avif_is_own(const struct encoder_settings *settings);
+/* The effort of the own encoder. The settings are its. */
+static inline int avif_own_effort(const struct encoder_settings *settings)
+{
+    return settings->effort - AVIF_OWN_EFFORT_MIN;
+}
 
 /* Returns the largest size of a prelude. metadata_bytes: the size of ICC profile, EXIF and XMP
  * together. */

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/avif/header.h"
 #include "codecs/codec.h"
 #include "codecs/quality.h"
 #include "conf/log.h"
 #include "daemon/device_codecs.h"
 #include "daemon/selfcheck/test_image.h"
+#include "gpu/avif/encode.h"
 #include "gpu/engine/task_wait.h"
 
 /* Odd sides, so that a JPEG ends within an MCU (its unit with all components), and Cb and Cr end
@@ -215,10 +217,37 @@ static bool make_webp(struct check *check, struct trial *trial, unsigned number)
     return true;
 }
 
+/* As make_webp, with every combination of a texture and a quality, and images of several
+ * superblocks, of one, and of parts of one. Noise of the highest qualities would be declined. */
+static bool make_avif(struct check *check, struct trial *trial, unsigned number)
+{
+    static const char *const names[] = {"mixed", "flat", "smooth", "grain"};
+    static const enum texture textures[] = {MIXED, FLAT, SMOOTH, GRAIN};
+    static const int qualities[] = {60, 1, 35, 85, 99};
+    static const uint32_t sides[][2] = {{131, 70}, {64, 64}, {173, 17}, {1, 1}, {33, 130}};
+    enum { texture_count = 4, quality_count = 5, size_count = 5 };
+    unsigned texture = number % texture_count, rest = number / texture_count;
+    unsigned size = (rest + rest / quality_count) % size_count;
+    if (number >= texture_count * quality_count * 2)
+        return false;
+    (void)check;
+    trial->info = (struct image_info){
+        .width = sides[size][0], .height = sides[size][1], .channels = number % 7 == 2 ? 1 : 3};
+    trial->decode = (struct decode_request){.eighths = DECODE_EIGHTHS, .as = DECODE_COLOUR};
+    trial->encoder.effort = AVIF_OWN_EFFORT_MIN + AVIF_DEVICE_EFFORT;
+    trial->encoder.quality = qualities[rest % quality_count];
+    trial->texture = textures[texture];
+    snprintf(trial->what, sizeof trial->what, "%s, %u x %u, %u channels, quality %d",
+             names[texture], trial->info.width, trial->info.height, trial->info.channels,
+             trial->encoder.quality);
+    return true;
+}
+
 static bool (*const makers[DEVICE_CODECS])(struct check *check, struct trial *trial,
                                            unsigned number) = {[DEVICE_CODEC_JPEG] = make_jpeg,
                                                                [DEVICE_CODEC_PNG] = make_png,
-                                                               [DEVICE_CODEC_WEBP] = make_webp};
+                                                               [DEVICE_CODEC_WEBP] = make_webp,
+                                                               [DEVICE_CODEC_AVIF] = make_avif};
 
 /* ---- one trial ------------------------------------------------------------------------------ */
 

@@ -10,6 +10,7 @@
 
 #include <assert.h>
 
+#include "codecs/avif/frame.h"
 #include "codecs/webp/frame.h"
 #include "gpu/cuda/try.h"
 #include "gpu/jpeg/codec_memory.h"
@@ -206,6 +207,7 @@ struct encode_images {
         struct jpeg_encode_image jpeg[BATCH_IMAGES_MAX];
         struct png_encode_image png[BATCH_IMAGES_MAX];
         struct webp_encode_image webp[BATCH_IMAGES_MAX];
+        struct avif_encode_image avif[BATCH_IMAGES_MAX];
     } of;
 };
 
@@ -326,6 +328,34 @@ static int search_webps(const struct cuda_encoder *encoder, cudaStream_t stream)
     return webp_encode_search(&encoder->batch.webp, encoder->at, stream);
 }
 
+static void add_avif(const struct encode_result *result, struct encode_images *images)
+{
+    const struct avif_prelude *prelude = result->prelude;
+    images->of.avif[images->count++] = (struct avif_encode_image){
+        .source = result->source,
+        .options = {.quality = result->encoder->quality, .effort = AVIF_DEVICE_EFFORT},
+        .header = result->bytes + offsetof(struct avif_prelude, file),
+        .header_bytes = prelude->bytes,
+        .image_length_at = prelude->image_length_at,
+        .media_at = prelude->media_at,
+        .work = result->work,
+        .file = result->file,
+        .capacity = result->encoder->capacity,
+        .file_bytes = result->file_bytes,
+    };
+}
+
+static size_t describe_avifs(const struct encode_images *images, void *to, size_t bytes,
+                             struct cuda_encoder *encoder)
+{
+    return avif_encode_describe(images->of.avif, images->count, to, bytes, &encoder->batch.avif);
+}
+
+static int launch_avifs(const struct cuda_encoder *encoder, cudaStream_t stream)
+{
+    return avif_encode_launch(&encoder->batch.avif, encoder->at, stream);
+}
+
 /* How the images of a format are encoded. Those with bytes_max are encoded several times, and apart
  * from others. */
 struct encoder_calls {
@@ -343,6 +373,7 @@ static const struct encoder_calls encoder_calls[CUDA_ENCODERS] = {
     {DEVICE_CODEC_PNG, false, add_png, describe_pngs, launch_pngs},
     {DEVICE_CODEC_WEBP, false, add_webp, describe_webps, launch_webps},
     {DEVICE_CODEC_WEBP, true, add_webp, describe_webps, search_webps},
+    {DEVICE_CODEC_AVIF, false, add_avif, describe_avifs, launch_avifs},
 };
 
 /* Adds the images of the task that are encoded by these calls. */

@@ -217,9 +217,7 @@ static bool cuda_prepare_codecs(struct engine *engine)
     for (uint32_t d = 0; d < engine->device_count && ready; d++)
         ready = cuda_device_prepare_codecs(&cuda->devices[d]) == cudaSuccess;
     if (!ready)
-        log_warning(
-            "no memory for the codecs of the devices: libjpeg, libpng and libwebp run on the "
-            "CPU instead");
+        log_warning("no memory for the codecs of the devices: those of the CPU run instead");
     return ready;
 }
 

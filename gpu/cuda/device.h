@@ -17,6 +17,7 @@
 
 #include <cuda_runtime.h>
 
+#include "gpu/avif/encode.h"
 #include "gpu/engine/engine_impl.h"
 #include "gpu/jpeg/decode.h"
 #include "gpu/jpeg/encode.h"
@@ -57,7 +58,7 @@ static_assert(STREAM_CODEC_BYTES % BUFFER_ALIGN == 0 && LONG_CODEC_BYTES % BUFFE
 #define LONG_ROOM_BYTES (LONG_CODEC_BYTES - BUFFER_ALIGN)
 static_assert(SCANS_TASKS_MAX * sizeof(uint32_t) <= BUFFER_ALIGN, "a word for each image");
 /* The launches that encode, in the order of the table in cuda_codec.c. */
-enum { CUDA_ENCODERS = 4 };
+enum { CUDA_ENCODERS = 5 };
 
 /* The launch that encodes the images of one format. */
 struct cuda_encoder {
@@ -66,6 +67,7 @@ struct cuda_encoder {
         struct jpeg_encode_batch jpeg;
         struct png_encode_batch png;
         struct webp_encode_batch webp;
+        struct avif_encode_batch avif;
     } batch;
 };
 

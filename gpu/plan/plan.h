@@ -38,6 +38,7 @@ enum device_codec {
     DEVICE_CODEC_JPEG,
     DEVICE_CODEC_PNG,
     DEVICE_CODEC_WEBP, /* only encodes */
+    DEVICE_CODEC_AVIF, /* only encodes */
     DEVICE_CODECS
 };
 
@@ -49,13 +50,13 @@ struct plan_file {
     size_t frame_bytes; /* size of its struct jpeg_frame or png_frame, the parsed headers */
 };
 
-/* How a device encodes an output: as a sequential JPEG, a PNG, or a lossy WebP. */
+/* How a device encodes an output: as a sequential JPEG, a PNG, a lossy WebP, or an AVIF. */
 struct plan_encoder {
     enum device_codec codec;
-    size_t header_bytes; /* memory for its struct jpeg_prelude, png_prelude or webp_prelude: the
-                            bytes before the compressed data (and of a WebP after it), and what the
-                            encoder must know about them */
-    int quality;         /* JPEG: 1 to 100; WebP: 0 to 100 */
+    size_t header_bytes; /* memory for its struct jpeg_prelude, png_prelude, webp_prelude or
+                            avif_prelude: the bytes before the compressed data (and of a WebP after
+                            it), and what the encoder must know about them */
+    int quality;         /* JPEG: 1 to 100; WebP: 0 to 100; AVIF: 1 to 99 */
     uint32_t bytes_max; /* WebP: the quality is lowered until the file has at most so many bytes; 0:
                            any number */
     uint8_t h, v;        /* JPEG: the sampling factors of Y: see gpu/jpeg/encode.h; gray: 1 and 1 */

@@ -79,4 +79,26 @@ TEST(a_wrong_webp_encoder_is_not_used)
 
 #endif
 
+#ifdef GPUIMGD_AVIF
+
+TEST(a_right_avif_encoder_is_used)
+{
+    expect_used(DEVICE_CODEC_AVIF, false);
+}
+
+TEST(a_wrong_avif_encoder_is_not_used)
+{
+    const struct cuda_fault fault = {.at = "kernel", .bit = true, .times = 0, .devices = 1};
+    struct engine_codecs codecs;
+    char *lines = check_codec(DEVICE_CODEC_AVIF, &fault, &codecs);
+    const char *line = strstr(lines, "cuda:0: the AVIF encoder differs (");
+    if (!line || !strstr(line, "): gpuimgd's encoder encodes on the CPU instead\n") ||
+        strstr(line, "\n")[1] != '\0')
+        fail_msg("the log is \"%s\"", lines);
+    assert_false(codecs.encodes[DEVICE_CODEC_AVIF]);
+    free(lines);
+}
+
+#endif
+
 TEST_MAIN(.name = "codec check")

@@ -79,6 +79,11 @@ static const struct {
     {"webp", ",'quality':100"},
     {"webp", ",'quality':40"},
 #endif
+#ifdef GPUIMGD_AVIF
+    {"avif", ""},
+    {"avif", ",'quality':95,'effort':1"},
+    {"avif", ",'quality':30,'effort':3"},
+#endif
 };
 #define OUTPUTS (sizeof outputs / sizeof *outputs)
 
@@ -259,7 +264,8 @@ static bool same_file(const struct world *world, const char *name)
     }
     bool same = bytes[0] && bytes[1] && length[0] == length[1] &&
                 !memcmp(bytes[0], bytes[1], length[0]);
-    if (!same && strcmp(strrchr(name, '.'), ".webp") == 0) {
+    const char *suffix = strrchr(name, '.');
+    if (!same && (strcmp(suffix, ".webp") == 0 || strcmp(suffix, ".avif") == 0)) {
         printf("%s differs: cpu %zu bytes, cuda %zu bytes\n", name, length[0], length[1]);
     } else if (!same) {
         char where[160] = "";

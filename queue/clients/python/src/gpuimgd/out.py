@@ -160,14 +160,14 @@ def webp(
         XL with quality 100 is lossless, too. An error together with max_bytes.
     effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
-        encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
-        libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
-        the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
-        three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
-        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of
-        three eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with
-        13G. An output that needs more fails with over_budget. Colours of an AVIF have half the
-        resolution (4:2:0).
+        encoder, for images without alpha or with an opaque one, and for a quality of at most 99;
+        devices encode only 1. libaom encodes all else, with the speed of avifenc that is 10 less
+        this. In JPEG XL it is the effort of cjxl less 1: 4 needs a third less bytes than 2 at the
+        same quality and takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast,
+        and 4 takes six times as long for 5% less. It needs about 80 bytes of memory per pixel, and
+        with alpha up to 96, of three eighths of host_bytes : 10 megapixels with its default on up
+        to 16 CPUs, and 50 with 13G. An output that needs more fails with over_budget. Colours of an
+        AVIF have half the resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -217,14 +217,14 @@ def avif(
         larger file.
     effort: 0 to 6; default: 2. Higher levels take longer, and make smaller files of most images. In
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
-        encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
-        libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
-        the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
-        three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
-        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of
-        three eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with
-        13G. An output that needs more fails with over_budget. Colours of an AVIF have half the
-        resolution (4:2:0).
+        encoder, for images without alpha or with an opaque one, and for a quality of at most 99;
+        devices encode only 1. libaom encodes all else, with the speed of avifenc that is 10 less
+        this. In JPEG XL it is the effort of cjxl less 1: 4 needs a third less bytes than 2 at the
+        same quality and takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast,
+        and 4 takes six times as long for 5% less. It needs about 80 bytes of memory per pixel, and
+        with alpha up to 96, of three eighths of host_bytes : 10 megapixels with its default on up
+        to 16 CPUs, and 50 with 13G. An output that needs more fails with over_budget. Colours of an
+        AVIF have half the resolution (4:2:0).
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -277,14 +277,14 @@ def jxl(
         XL with quality 100 is lossless, too. An error together with max_bytes.
     effort: 0 to 6; default: 4. Higher levels take longer, and make smaller files of most images. In
         WebP it is the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own
-        encoder, for images without alpha or with an opaque one, and for a quality of at most 99.
-        libaom encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is
-        the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes
-        three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as
-        long for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of
-        three eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with
-        13G. An output that needs more fails with over_budget. Colours of an AVIF have half the
-        resolution (4:2:0).
+        encoder, for images without alpha or with an opaque one, and for a quality of at most 99;
+        devices encode only 1. libaom encodes all else, with the speed of avifenc that is 10 less
+        this. In JPEG XL it is the effort of cjxl less 1: 4 needs a third less bytes than 2 at the
+        same quality and takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast,
+        and 4 takes six times as long for 5% less. It needs about 80 bytes of memory per pixel, and
+        with alpha up to 96, of three eighths of host_bytes : 10 megapixels with its default on up
+        to 16 CPUs, and 50 with 13G. An output that needs more fails with over_budget. Colours of an
+        AVIF have half the resolution (4:2:0).
     recompress: True or False; default: False. true makes a JPEG XL of an input JPEG, on average a
         fifth smaller, from which the same JPEG can be made again, byte for byte; or that JPEG of
         such a JPEG XL. No pixel is decoded, all metadata stays, and the orientation is not applied:
@@ -445,14 +445,14 @@ def image(
         100 is lossless, too. An error together with max_bytes.
     effort: 0 to 6. Higher levels take longer, and make smaller files of most images. In WebP it is
         the method of cwebp, and devices encode only 2. In AVIF, 1 to 3 are gpuimgd's own encoder,
-        for images without alpha or with an opaque one, and for a quality of at most 99. libaom
-        encodes all else, with the speed of avifenc that is 10 less this. In JPEG XL it is the
-        effort of cjxl less 1: 4 needs a third less bytes than 2 at the same quality and takes three
-        times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4 takes six times as long
-        for 5% less. It needs about 80 bytes of memory per pixel, and with alpha up to 96, of three
-        eighths of host_bytes : 10 megapixels with its default on up to 16 CPUs, and 50 with 13G. An
-        output that needs more fails with over_budget. Colours of an AVIF have half the resolution
-        (4:2:0).
+        for images without alpha or with an opaque one, and for a quality of at most 99; devices
+        encode only 1. libaom encodes all else, with the speed of avifenc that is 10 less this. In
+        JPEG XL it is the effort of cjxl less 1: 4 needs a third less bytes than 2 at the same
+        quality and takes three times as long, 5 and 6 gain nothing. Without loss, 2 is fast, and 4
+        takes six times as long for 5% less. It needs about 80 bytes of memory per pixel, and with
+        alpha up to 96, of three eighths of host_bytes : 10 megapixels with its default on up to 16
+        CPUs, and 50 with 13G. An output that needs more fails with over_budget. Colours of an AVIF
+        have half the resolution (4:2:0).
     recompress: True or False. true makes a JPEG XL of an input JPEG, on average a fifth smaller,
         from which the same JPEG can be made again, byte for byte; or that JPEG of such a JPEG XL.
         No pixel is decoded, all metadata stays, and the orientation is not applied: the output has

@@ -1,0 +1,17 @@
+#include "gpu/avif/device/codec_memory.h"
+
+#include "gpu/avif/encode.h"
+
+/* An image with alpha is rarely opaque, and libaom encodes the others. The device would decline it
+ * after all its work. */
+bool avif_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
+                          uint32_t channels)
+{
+    if (channels == 4)
+        return false;
+    encoder->capacity = avif_device_capacity(width, height, channels, encoder->header_bytes, 0);
+    if (encoder->capacity == 0)
+        return false;
+    encoder->work_bytes = avif_device_work_bytes(width, height, channels);
+    return true;
+}
