@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 enum { AVIF_HEADER_ROOM = 64 };
+enum { STRIPS = 2 }; /* of a row of superblocks */
 
 /* Tokens that a thread codes. `bits`: bits of the code before them; carry: into the digit of 16
  * bits before them; tail: the last two digits, which later segments have in common with this one */
@@ -38,8 +39,7 @@ struct avif_descriptor {
     uint8_t sequence[AVIF_HEADER_ROOM], frame_header[AVIF_HEADER_ROOM];
     uint32_t sequence_bytes, frame_header_bytes;
     int64_t *costs; /* of the choices of stage A */
-    /* Of each row of superblocks: how many columns of 32 samples of its lower half are
-     * reconstructed. */
+    /* Of each strip: how many columns of 32 samples are reconstructed. */
     uint32_t *progress;
     uint32_t *token_counts; /* of each superblock: WARP_LANES counts; then where they begin */
     avif_token *tokens;

@@ -70,8 +70,8 @@ KERNEL(import_pixels, IMPORT_THREADS, 4, struct avif_args)
         if (block_row() == 0)
             args.common->rows_taken = 0;
     }
-    for (uint32_t i = thread; i < (uint32_t)image->encoder.frame.superblocks_y;
-         i += args.blocks * IMPORT_THREADS)
+    uint32_t strips = (uint32_t)image->encoder.frame.superblocks_y * STRIPS;
+    for (uint32_t i = thread; i < strips; i += args.blocks * IMPORT_THREADS)
         image->progress[i] = 0;
     for (uint32_t i = thread; i < across * down; i += args.blocks * IMPORT_THREADS) {
         import_luma(image, i % across * 2, i / across * 2);

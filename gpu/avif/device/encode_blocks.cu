@@ -11,19 +11,18 @@
 #include "gpu/avif/predict/cfl.h"
 #include "gpu/avif/predict/modes.h"
 
-#define STRIPS        2 /* of a row of superblocks */
 #define STRIP_SIZE    5
 #define STRIP         (1 << STRIP_SIZE)
 #define STRIP_THREADS (STRIPS * WARP_LANES)
 /* Blocks of threads on a multiprocessor, whose shared memory they fill, and of a device with 132
  * multiprocessors. */
-#define STRIP_BLOCKS_EACH 10
+#define STRIP_BLOCKS_EACH 8
 #define STRIP_BLOCKS      (132 * STRIP_BLOCKS_EACH)
 
 struct strip_shared {
     struct strip_quantiser quantiser; /* of the image */
     struct strip_work work[STRIPS];
-    uint32_t task, done[STRIPS]; /* columns of 32 samples that each warp has reconstructed */
+    uint32_t task;
 } __attribute__((aligned(16)));
 
 /* What the threads know of their row. */
@@ -285,7 +284,7 @@ SIMT int size_at(const struct coding *coding, uint32_t cell, int x, int y, int m
     return size;
 }
 
-/* Waits until the words have reached the counts. */
+/* Waits until the strip of a word is reconstructed up to a column. */
 SIMT void await(const uint32_t *progress, uint32_t count)
 {
     if (lane_index() == 0) {
@@ -296,16 +295,13 @@ SIMT void await(const uint32_t *progress, uint32_t count)
     warp_barrier();
 }
 
-/* Shows to others that the strip is reconstructed up to a column. below: of the image, or NULL */
-SIMT void announce(uint32_t *done, uint32_t *below, uint32_t count)
+/* Shows to other warps that the strip is reconstructed up to a column. */
+SIMT void announce(uint32_t *progress, uint32_t count)
 {
     fence_device();
     warp_barrier();
-    if (lane_index() == 0) {
-        publish_word(done, count);
-        if (below)
-            publish_word(below, count);
-    }
+    if (lane_index() == 0)
+        publish_word(progress, count);
 }
 
 /* Codes 32 columns of a strip, or 64 if a block of 64 x 64 begins there. */
@@ -325,26 +321,22 @@ SIMT void code_columns(const struct coding *coding, int left, int top, bool is_w
     }
 }
 
-/* Codes a strip. above: the progress of the row above, or NULL */
-SIMT void code_strip(const struct coding *coding, int strip, int row, const uint32_t *above,
-                     uint32_t *below)
+/* Codes a strip. progress: its word, which those of the strips above and below surround */
+SIMT void code_strip(const struct coding *coding, int strip, int row, uint32_t *progress)
 {
-    uint32_t *done = coding->shared->done;
     uint32_t count = (uint32_t)coding->encoder->frame.superblocks_x * STRIPS;
     NO_UNROLL
     for (uint32_t i = 0; i < count;) {
         int x = (int)i * STRIP, y = row * SUPERBLOCK;
         bool is_whole = warp_any(!avif_choice_at(coding->encoder, x, y, SUPERBLOCK_SIZE)->split);
         uint32_t next = i + (is_whole ? STRIPS : 1);
-        if (strip == 1)
-            await(&done[0], next);
-        else if (above)
-            await(above, next);
+        if (strip > 0 || row > 0)
+            await(progress - 1, next);
         if (strip == 0 && is_whole)
-            await(&done[1], i);
+            await(progress + 1, i);
         if (strip == 0 || !is_whole)
             code_columns(coding, x, y + strip * STRIP, is_whole);
-        announce(&done[strip], strip == 1 ? below : NULL, next);
+        announce(progress, next);
         i = next;
     }
 }
@@ -364,8 +356,6 @@ LONG_KERNEL(code_blocks, STRIP_THREADS, STRIP_BLOCKS_EACH, struct avif_args)
         block_barrier();
         if (thread_index() == 0)
             shared->task = atomic_add(&args.common->rows_taken, 1);
-        if (thread_index() < STRIPS)
-            shared->done[thread_index()] = 0;
         block_barrier();
         uint32_t task = shared->task, row = task / args.image_count;
         if (row >= args.rows_max)
@@ -378,8 +368,7 @@ LONG_KERNEL(code_blocks, STRIP_THREADS, STRIP_BLOCKS_EACH, struct avif_args)
         coding.encoder = &image->encoder;
         coding.right = 8 * image->encoder.frame.cells_x;
         coding.bottom = 8 * image->encoder.frame.cells_y;
-        code_strip(&coding, strip, (int)row, row > 0 ? &image->progress[row - 1] : NULL,
-                   &image->progress[row]);
+        code_strip(&coding, strip, (int)row, &image->progress[row * STRIPS + (uint32_t)strip]);
     }
 }
 

@@ -7,7 +7,7 @@
  * 3. write_tokens: as count_tokens.
  * 4. adapt_tokens: a block of threads per image adapts the contexts, and replaces the tokens by
  * their probabilities. Each warp has some of the contexts.
- * 5. follow_ranges: a lane per image follows the range of the coder from token to token.
+ * 5. follow_ranges: a warp per image follows the range of the coder from token to token.
  * 6. code_tokens: a block of threads per image adds up the code. A thread has some of the tokens.
  * 7. write_file: a block of threads per image writes the file.
  */
@@ -21,6 +21,13 @@
 #define PLACE_THREADS 256
 #define ADAPT_THREADS 512
 #define ADAPT_WARPS   (ADAPT_THREADS / WARP_LANES)
+/* Resident blocks of threads per multiprocessor, which has room for 1024 threads before compute
+ * capability 8.0. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define ADAPT_RESIDENT 2
+#else
+#define ADAPT_RESIDENT 3
+#endif
 #define CODE_THREADS  128
 #define FILE_THREADS  256
 
@@ -139,6 +146,15 @@ SIMT uint32_t ready_edge_split(uint32_t entry, int flag)
     return make_ready(32768u - (uint32_t)warp_total(part, WARP_LANES), 32768, 1, false);
 }
 
+/* A single bit, as most literals are, becomes one of two symbols of the same probability. */
+SIMT uint32_t ready_literal(avif_token token)
+{
+    uint32_t bits = token >> TOKEN_SYMBOL, value = token & 0xFFFF;
+    if (bits == 1)
+        return value ? make_ready(16384, 32768, 1, false) : make_ready(0, 16384, 2, true);
+    return READY_LITERAL | bits << 16 | value;
+}
+
 /* Adapts a context to a token. Returns the ready token. */
 SIMT uint32_t adapt(uint16_t *cdfs, avif_token token)
 {
@@ -163,7 +179,7 @@ SIMT uint32_t adapt(uint16_t *cdfs, avif_token token)
 }
 
 /* Each warp adapts its own contexts, at its own pace. */
-KERNEL(adapt_tokens, ADAPT_THREADS, 2, struct avif_args)
+KERNEL(adapt_tokens, ADAPT_THREADS, ADAPT_RESIDENT, struct avif_args)
 {
     SHARED struct avif_cdfs cdfs;
     struct avif_descriptor *image = args.images + block_index();
@@ -187,7 +203,7 @@ KERNEL(adapt_tokens, ADAPT_THREADS, 2, struct avif_args)
         }
         if (symbols == 0 && at / WARP_LANES % ADAPT_WARPS == warp && at < count) {
             is_own = true;
-            ready = READY_LITERAL | (token >> TOKEN_SYMBOL) << 16 | (token & 0xFFFF);
+            ready = ready_literal(token);
         }
         if (is_own)
             image->ready[at] = ready;
@@ -213,17 +229,20 @@ SIMT void narrow(uint32_t *range, uint32_t above, uint32_t below, struct step *s
     *range = rest << shift;
 }
 
-/* Codes a token with its probabilities. */
-SIMT struct step follow(uint32_t *range, uint32_t ready)
+SIMT struct step follow_symbol(uint32_t *range, uint32_t ready)
 {
     struct step step = {0, 0};
-    if (!(ready & READY_LITERAL)) {
-        uint32_t part = *range >> 8, left = ready >> READY_LEFT & 31;
-        uint32_t above = (part * (ready & 1023) >> 1) + 4 * left;
-        uint32_t below = (part * (ready >> 10 & 1023) >> 1) + 4 * (left - 1);
-        narrow(range, ready & READY_FIRST ? *range : above, below, &step);
-        return step;
-    }
+    uint32_t part = *range >> 8, left = ready >> READY_LEFT & 31;
+    uint32_t above = (part * (ready & 1023) >> 1) + 4 * left;
+    uint32_t below = (part * (ready >> 10 & 1023) >> 1) + 4 * (left - 1);
+    narrow(range, ready & READY_FIRST ? *range : above, below, &step);
+    return step;
+}
+
+SIMT struct step follow_literal(uint32_t *range, uint32_t ready)
+{
+    struct step step = {0, 0};
+    NO_UNROLL
     for (int bits = (int)(ready >> 16 & 31); bits-- > 0;) {
         uint32_t half = ((*range >> 8) * 256 >> 1) + 4;
         bool bit = ready >> bits & 1;
@@ -232,39 +251,62 @@ SIMT struct step follow(uint32_t *range, uint32_t ready)
     return step;
 }
 
+SIMT struct step follow(uint32_t *range, uint32_t ready)
+{
+    return ready & READY_LITERAL ? follow_literal(range, ready) : follow_symbol(range, ready);
+}
+
+/* Follows the range through the tokens of the lanes, one after the other. Returns the range before
+ * the lane's own token. All lanes do the same, so that each has its range without an exchange. */
+SIMT uint32_t follow_lanes(uint32_t *range, uint32_t ready)
+{
+    uint32_t own = 0;
+    if (warp_any(ready & READY_LITERAL)) {
+        NO_UNROLL
+        for (int i = 0; i < WARP_LANES; i++) {
+            own = lane_index() == i ? *range : own;
+            (void)follow(range, warp_read(ready, i));
+        }
+        return own;
+    }
+    /* Without branches, so that only what depends on the range waits for the token before. */
+    UNROLL
+    for (int i = 0; i < WARP_LANES; i++) {
+        own = lane_index() == i ? *range : own;
+        (void)follow_symbol(range, warp_read(ready, i));
+    }
+    return own;
+}
+
 /* Replaces the ready tokens by their steps: in `tokens` the lower 32 bits of `added`, in `ready`
- * the upper ones and the shift. One lane per image: the range of each token depends on the one
- * before, but all else can be done afterwards, in any order. */
+ * the upper ones and the shift. The range of each token depends on the one before, but all else can
+ * be done afterwards, in any order: a lane has every 32nd token. */
 KERNEL(follow_ranges, WARP_LANES, 8, struct avif_args)
 {
     struct avif_descriptor *image = args.images + block_index();
     uint32_t count = image->token_count, range = 32768, bits = 0;
-    if (count > image->token_room || lane_index() > 0)
+    uint32_t lane = (uint32_t)lane_index();
+    if (count > image->token_room)
         return;
-    /* The room is a multiple of 4, so whole vectors can be loaded. Tokens of 0 after the last one
-     * are literals without bits. */
-    words4 next = *(const words4 *)(const void *)image->ready;
+    uint32_t next = lane < count ? image->ready[lane] : READY_LITERAL;
     NO_UNROLL
-    for (uint32_t i = 0; i < count; i += 4) {
-        uint32_t ready[4] = {next.x, next.y, next.z, next.w}, added[4], rest[4];
-        if (i + 4 < count)
-            next = *(const words4 *)(const void *)(image->ready + i + 4);
-        if (i % SEGMENT_TOKENS == 0)
-            image->segments[i / SEGMENT_TOKENS].bits = bits;
-        UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
-            struct step step = follow(&range, i + k < count ? ready[k] : READY_LITERAL);
-            added[k] = (uint32_t)step.added;
-            rest[k] = (uint32_t)(step.added >> 32) << 8 | step.shift;
-            bits += step.shift;
+    for (uint32_t begin = 0; begin < count; begin += WARP_LANES) {
+        uint32_t at = begin + lane, ready = next;
+        next = at + WARP_LANES < count ? image->ready[at + WARP_LANES] : READY_LITERAL;
+        if (begin % SEGMENT_TOKENS == 0 && lane == 0)
+            image->segments[begin / SEGMENT_TOKENS].bits = bits;
+        uint32_t own = follow_lanes(&range, ready);
+        struct step step = follow(&own, ready);
+        if (at < count) {
+            image->tokens[at] = (uint32_t)step.added;
+            image->ready[at] = (uint32_t)(step.added >> 32) << 8 | step.shift;
         }
-        words4 added_words = {added[0], added[1], added[2], added[3]};
-        words4 rest_words = {rest[0], rest[1], rest[2], rest[3]};
-        *(words4 *)(void *)(image->tokens + i) = added_words;
-        *(words4 *)(void *)(image->ready + i) = rest_words;
+        bits += (uint32_t)warp_total((int)step.shift, WARP_LANES);
     }
-    image->code_bits = bits;
-    image->code_bytes = (bits + 1 + 7) / 8;
+    if (lane == 0) {
+        image->code_bits = bits;
+        image->code_bytes = (bits + 1 + 7) / 8;
+    }
 }
 
 /* The digits of the number that is coded: 16 bits each, the higher byte first. */
