@@ -259,6 +259,10 @@
  * share the batch even if other streams are free. */
 #define BATCH_PIXELS_MAX (64u * 1000 * 1000)
 #define BATCH_PIXELS_LIGHT (4u << 20)
+/* A batch that encodes AVIFs may have this many times as many tasks and pixels, because the kernels
+ * of the encoder take about 10 ms for 1 image and for 64: most of their steps depend on the one
+ * before. */
+#define BATCH_AVIF_TIMES 4
 /* The same while a device decodes the scans of many progressive JPEGs. */
 #define BATCH_PIXELS_SCANS (16u << 20)
 /* While this many streams run light batches, queued tasks of the codec with fewer pixels than

@@ -12,6 +12,10 @@
  * or the cores decode, too: then more jobs would only wait for each other. */
 #define INFLIGHT_SEQUENTIAL       128
 #define INFLIGHT_SEQUENTIAL_LEAST 32
+/* The same for JPEGs that become AVIFs, whose batches are larger (BATCH_AVIF_TIMES), while they
+ * need at most some eighths of the device's memory. */
+#define INFLIGHT_AVIF        512
+#define AVIFS_EIGHTHS_ENOUGH 5
 /* The memory of the progressive JPEGs on one device. When they have enough, the daemon does not
  * fetch more jobs because of them: an H200 decodes 400 photographs of 8 megapixels as fast as more,
  * and half of these are jobs that it fetches anyway. Beyond the maximum, the cores get them. A
@@ -27,14 +31,18 @@
  * if there are many, and do not wait long for it. */
 #define DRAWN_BYTES  0.5
 #define DRAWN_PIXELS (8u * 1000 * 1000)
-#define STALL_NS     (NS_PER_S / 50)
 
-/* A core takes 10 ns for a sequential JPEG. An H200 takes 15 for the others, and 30 if it has many.
- */
-static const double stall_pixel_ns[DISPATCH_KINDS] = {
-    [DISPATCH_SEQUENTIAL] = 10,
-    [DISPATCH_PROGRESSIVE] = 60,
-    [DISPATCH_PNG] = 60,
+/* When a device stalls, per file and pixel. A core takes 10 ns for a pixel of a sequential JPEG. An
+ * H200 takes 15 for the others, and 30 if it has many. 512 photographs that become thumbnails take
+ * it 70 ms as AVIFs. */
+static const struct {
+    uint64_t file_ns;
+    double pixel_ns;
+} stall_ages[DISPATCH_KINDS] = {
+    [DISPATCH_SEQUENTIAL] = {NS_PER_S / 50, 10},
+    [DISPATCH_AVIF] = {NS_PER_S / 5, 60},
+    [DISPATCH_PROGRESSIVE] = {NS_PER_S / 50, 60},
+    [DISPATCH_PNG] = {NS_PER_S / 50, 60},
 };
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -52,7 +60,8 @@ static bool is_large_drawn(const struct dispatch_request *request)
 
 static uint64_t limit_ns(const struct dispatch_request *request)
 {
-    return STALL_NS + (uint64_t)(stall_pixel_ns[request->kind] * (double)request->pixels);
+    return stall_ages[request->kind].file_ns +
+           (uint64_t)(stall_ages[request->kind].pixel_ns * (double)request->pixels);
 }
 
 /* The ages of the running jobs, together. */
@@ -291,15 +300,27 @@ void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge)
     pthread_mutex_unlock(&dispatch->lock);
 }
 
-/* The number of progressive JPEGs on the device; if they are more than enough, the number of those
- * that are enough. */
-static int64_t useful_scans(const struct dispatch_device *device)
+/* The number of jobs; if they need more memory than enough, the number of those that need this. */
+static int64_t useful_jobs(const struct dispatch_backlog *backlog, int64_t enough)
 {
-    const struct dispatch_backlog *backlog = &device->backlog[DISPATCH_PROGRESSIVE];
-    int64_t enough = scans_bytes(device, SCANS_EIGHTHS_ENOUGH, SCANS_BYTES_ENOUGH);
     return backlog->bytes <= enough
                ? backlog->jobs
                : (int64_t)((double)backlog->jobs * (double)enough / (double)backlog->bytes);
+}
+
+static int64_t useful_scans(const struct dispatch_device *device)
+{
+    return useful_jobs(&device->backlog[DISPATCH_PROGRESSIVE],
+                       scans_bytes(device, SCANS_EIGHTHS_ENOUGH, SCANS_BYTES_ENOUGH));
+}
+
+static int64_t useful_avifs(const struct dispatch_device *device, uint64_t now_ns)
+{
+    const struct dispatch_backlog *backlog = &device->backlog[DISPATCH_AVIF];
+    int64_t useful = useful_jobs(backlog, device->room_bytes / 8 * AVIFS_EIGHTHS_ENOUGH);
+    if (stalls(backlog, now_ns))
+        return backlog->jobs;
+    return useful < INFLIGHT_AVIF ? useful : INFLIGHT_AVIF;
 }
 
 static int64_t sequential_most(const struct dispatch *dispatch,
@@ -308,6 +329,7 @@ static int64_t sequential_most(const struct dispatch *dispatch,
     bool fits = 2 * device->bytes <= device->room_bytes;
     bool alone = device->backlog[DISPATCH_PROGRESSIVE].jobs == 0 &&
                  device->backlog[DISPATCH_PNG].jobs == 0 &&
+                 device->backlog[DISPATCH_AVIF].jobs == 0 &&
                  4 * dispatch->on_cores <= dispatch->workers;
     return fits && alone ? INFLIGHT_SEQUENTIAL : INFLIGHT_SEQUENTIAL_LEAST;
 }
@@ -323,8 +345,8 @@ size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns)
         int64_t sequential = device->backlog[DISPATCH_SEQUENTIAL].jobs;
         int64_t most = sequential_most(dispatch, device);
         bool all = sequential < most || stalls(&device->backlog[DISPATCH_SEQUENTIAL], now_ns);
-        jobs +=
-            useful_scans(device) + device->backlog[DISPATCH_PNG].jobs + (all ? sequential : most);
+        jobs += useful_scans(device) + useful_avifs(device, now_ns) +
+                device->backlog[DISPATCH_PNG].jobs + (all ? sequential : most);
     }
     pthread_mutex_unlock(&dispatch->lock);
     return (size_t)jobs;

@@ -15,8 +15,8 @@
  * - The cores get what the device cannot have now: it has no memory for the file, has PNGS_MOST
  *   other PNGs, or stalls.
  *
- * A device stalls with a kind of file if those that it has are older, on average, than STALL_NS and
- * stall_pixel_ns. So a slow device gets few files.
+ * A device stalls with a kind of file if those that it has are older, on average, than the ages in
+ * dispatch.c. So a slow device gets few files.
  *
  * The cores do not get a file if the heap has no room for its decoder: the heap is a part of
  * admission.h's lane, and if the lane has no room for a job, all later jobs wait, too.
@@ -34,6 +34,7 @@
 
 enum dispatch_kind {
     DISPATCH_SEQUENTIAL,  /* JPEG */
+    DISPATCH_AVIF,        /* such a JPEG that devices encode as AVIF */
     DISPATCH_PROGRESSIVE, /* JPEG */
     DISPATCH_PNG,
     DISPATCH_OTHER, /* only the cores decode it */
@@ -110,9 +111,9 @@ void dispatch_decoded(struct dispatch *dispatch, struct dispatch_charge *charge)
 /* The job has ended, at any point. Idempotent. */
 void dispatch_end(struct dispatch *dispatch, struct dispatch_charge *charge);
 
-/* Jobs on devices that the daemon may hold beyond `inflight`: progressive JPEGs, as far as memory
- * and speed allow, PNGs, a few others, and all of a device that stalls, so that other jobs go on.
- */
+/* Jobs on devices that the daemon may hold beyond `inflight`: progressive JPEGs and those for
+ * AVIFs, as far as memory and speed allow, PNGs, a few others, and all of a device that stalls, so
+ * that other jobs go on. */
 size_t dispatch_ahead(struct dispatch *dispatch, uint64_t now_ns);
 /* Whether no job is charged. Asserts that the loads are then 0. */
 bool dispatch_is_idle(struct dispatch *dispatch);

@@ -15,11 +15,23 @@ static uint32_t out_of_service(const struct engine *engine)
     return out;
 }
 
+/* Whether a device encodes an output as AVIF. */
+static bool makes_avif(const struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].encoder == CODEC_ON_DEVICE &&
+            device_codec_of(run->outputs[i].format) == DEVICE_CODEC_AVIF)
+            return true;
+    return false;
+}
+
 static enum dispatch_kind kind_of(const struct job_run *run)
 {
     switch (device_codec_of(run->info.format)) {
     case DEVICE_CODEC_JPEG:
-        return run->info.progressive ? DISPATCH_PROGRESSIVE : DISPATCH_SEQUENTIAL;
+        return run->info.progressive ? DISPATCH_PROGRESSIVE
+               : makes_avif(run)     ? DISPATCH_AVIF
+                                     : DISPATCH_SEQUENTIAL;
     case DEVICE_CODEC_PNG:
         return DISPATCH_PNG;
     default:
@@ -103,13 +115,13 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
     if (run->input.declined || job_outputs_recompress(run))
         return route_to_host(run);
     struct engine_codecs codecs = engine_codecs(run->pipeline->parts.engine);
-    struct plan_file file = codecs.decodes[device_codec_of(run->info.format)]
-                                ? choose_decoder(run, tools)
-                                : route_to_host(run);
     for (size_t i = 0; i < run->job.output_count; i++)
         if (is_for_device(run, i, &codecs))
             run->outputs[i].encoder = CODEC_ON_DEVICE;
-    return file;
+    if (codecs.decodes[device_codec_of(run->info.format)])
+        return choose_decoder(run, tools);
+    charge(run, DISPATCH_TO_CORES, 0);
+    return (struct plan_file){0};
 }
 
 void route_end(struct job_run *run)

@@ -398,6 +398,14 @@ uint32_t cuda_codec_images(const struct engine_task *task)
     return count;
 }
 
+bool cuda_codec_has_avif(const struct engine_task *task)
+{
+    for (size_t v = 0; v < task->plan->variant_count; v++)
+        if (task->plan->variants[v].encoder.codec == DEVICE_CODEC_AVIF)
+            return true;
+    return false;
+}
+
 static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
 {
     struct cuda_codec *codec = &slot->codec;

@@ -362,6 +362,8 @@ void cuda_codec_prefetch_frame(const struct engine_task *task);
 bool cuda_codec_is_progressive(const struct engine_task *task);
 /* Number of images of the task that the device encodes. */
 uint32_t cuda_codec_images(const struct engine_task *task);
+/* Whether the device encodes an AVIF for the task. */
+bool cuda_codec_has_avif(const struct engine_task *task);
 /* Any thread. Sets description_bytes, scans_bytes and scans_at of the task. */
 void cuda_codec_measure(struct engine_task *task);
 

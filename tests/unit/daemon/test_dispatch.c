@@ -47,6 +47,38 @@ TEST(a_lone_job_takes_the_faster_place)
     dispatch_close(&alone);
 }
 
+/* Batches of AVIFs are large and take long, so a device gets many of these jobs, until they need
+ * much of its memory. */
+TEST(a_device_gets_many_jobs_for_avifs)
+{
+    enum { AVIFS = 600 };
+    static struct dispatch_charge charges[AVIFS];
+    struct dispatch_request avif = photograph;
+    avif.kind = DISPATCH_AVIF;
+    open_alone(1, 100 * GIB);
+    for (size_t i = 0; i < AVIFS; i++) {
+        assert_int_equal(dispatch_ahead(&alone, NS_PER_S), i < 512 ? i : 512);
+        charges[i] = sent_at(avif, NS_PER_S);
+        assert_true(charges[i].on_device);
+        dispatch_start(&alone, &charges[i], NS_PER_S);
+    }
+    assert_true(run_at(avif, NS_PER_S + 500 * MS));
+    assert_false(
+        run_at(avif, NS_PER_S + 600 * MS)); /* 0.2 s and 60 ns for each of 6,000,000 pixels */
+    assert_int_equal(dispatch_ahead(&alone, NS_PER_S + 600 * MS), AVIFS);
+    for (size_t i = 0; i < AVIFS; i++)
+        dispatch_end(&alone, &charges[i]);
+    dispatch_close(&alone);
+    open_alone(1, 1600000000); /* 50 files need five eighths of it */
+    for (size_t i = 0; i < 70; i++) {
+        assert_int_equal(dispatch_ahead(&alone, NS_PER_S), i < 50 ? i : 50);
+        charges[i] = sent_at(avif, NS_PER_S);
+    }
+    for (size_t i = 0; i < 70; i++)
+        dispatch_end(&alone, &charges[i]);
+    dispatch_close(&alone);
+}
+
 TEST(a_stuck_job_keeps_others_away)
 {
     open_alone(1, GIB);
