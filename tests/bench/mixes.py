@@ -4,7 +4,8 @@ The files are parts of photographs and of drawn screenshots and icons (screens.p
 cuts, resizes and writes them with the CPU engine.
 
 Web proxy: 400 files of 0.001 to 8 MP (SIZES): 33% baseline JPEG, 11% progressive, 38% PNG, 16%
-WebP and 2% AVIF. Each job asks for one width and one format. Images are not enlarged.
+WebP and 2% AVIF. Each job asks for one width and one format, and AVIFs of effort 1, which devices
+encode. Images are not enlarged.
 
 Uploads: 24 photographs like a phone's (phone.py, 12 MP) and 8 PNG screenshots of 12 MP. Each job
 has all outputs of UPLOAD_OUTPUTS.
@@ -196,7 +197,7 @@ def make_web(options, photos, folder):
         rig.run(jobs)
     widths = [WIDTHS[i % len(WIDTHS)] for i in range(WEB_FILES)]
     chance.shuffle(widths)
-    requests = [(suffix, [{"op": "resize", "width": width}])
+    requests = [(suffix, [{"op": "resize", "width": width}], {"effort": 1} if suffix == "avif" else {})
                 for suffix, width in zip(shares(OUTPUT_KINDS, WEB_FILES, chance), widths)]
     chance.shuffle(made)
     return WebWork(made, requests)

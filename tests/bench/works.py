@@ -21,7 +21,7 @@ def with_logo(resize):
 
 # The outputs of the job in README.md.
 SITE_WEBP = ("webp", with_logo({"width": 1200}), {"quality": 75})
-SITE_AVIF = ("avif", with_logo({"width": 640}), {"quality": 50})
+SITE_AVIF = ("avif", with_logo({"width": 640}), {"quality": 50, "effort": 1})
 SITE_JPEG = ("jpg", with_logo({"width": 320, "height": 320, "fit": "cover",
                                "gravity": "attention"}),
              {"max_bytes": 15000, "metadata": ["copyright"]})
@@ -79,7 +79,8 @@ def make_works(options, photos, folder):
                   turn=PROGRESSIVE_TURN),
              Work("progressive to edges", EDGES, kinds["progressive"], turn=PROGRESSIVE_TURN)]
     for name, outputs in [("thumbnails as WebP", [("webp", THUMBNAILS)]),
-                          ("thumbnails as AVIF", [("avif", THUMBNAILS)]),
+                          ("thumbnails as AVIF", [("avif", THUMBNAILS, {"effort": 1})]),
+                          ("thumbnails as smaller AVIF", [("avif", THUMBNAILS)]),
                           ("thumbnails as PNG", [("png", THUMBNAILS)]),
                           ("edges as PNG", [("png", EDGES)]),
                           ("WebP", [("webp", [])]),
