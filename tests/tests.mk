@@ -32,7 +32,9 @@ $(O)/tests/fixtures.a: $(filter-out %/environment.o,$(TEST_LIB))
 $(O)/tests/library.a: $(LIBRARY)
 	$(archive)
 
-link_test = $(call link,$(LDLIBS_CMOCKA) $(LDLIBS_ALL))
+# There are many programs of tests, and these linkers need a third of ld's time.
+TEST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
+link_test = $(call link,$(TEST_LINKER) $(LDLIBS_CMOCKA) $(LDLIBS_ALL))
 $(O)/tests/%: $(O)/tests/%.o $(KIT)
 	$(link_test)
 $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
@@ -213,8 +215,11 @@ $(REPLAYS): $(O)/tests/fuzz/replay_%: $(O)/tests/fuzz/fuzz_%.o $(O)/tests/fuzz/r
         test coverage fuzz soak check-fresh check-deb check-container
 build-fuzz: $(CODEC) $(FUZZERS) $(REPLAYS)
 DAEMONS = $(FAULTY) $(FAULTY_CODEC) $(LATER) $(STANDIN_DAEMON)
-build-tests: all $(TESTS) $(REPLAYS) $(if $(filter asan tsan,$(VARIANT)),,$(BENCHES)) $(TOOLS) $(DAEMONS) \
-             $(O)/tests/faults/faults $(STANDIN_TESTS) $(DEVICE_TESTS) $(DEVICE_TOOLS)
+# What tests/run.sh needs only without GPUIMGD_TEST_AGAIN.
+ONCE = $(TOOLS) $(DEVICE_TOOLS) $(O)/tests/faults/faults $(FAULTY_CODEC) $(addprefix $(O)/tests/e2e/test_,device_% ctl%)
+build-tests: all $(filter-out $(if $(filter 1,$(GPUIMGD_TEST_AGAIN)),$(ONCE)),\
+             $(TESTS) $(REPLAYS) $(if $(filter asan tsan,$(VARIANT)),,$(BENCHES)) $(TOOLS) $(DAEMONS) \
+             $(O)/tests/faults/faults $(STANDIN_TESTS) $(DEVICE_TESTS) $(DEVICE_TOOLS))
 run-check: build-tests
 	@tests/run.sh $(O)
 

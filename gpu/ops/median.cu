@@ -15,6 +15,21 @@
 #define MEDIAN __half2
 #define MEDIAN_INLINE SIMT
 
+/* Before compute capability 8.0, __hmin2 and __hmax2 compare the halves one by one, in many
+ * instructions. These need one for the mask of both, and one for each result. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+SIMT __half2 median_min(__half2 a, __half2 b)
+{
+    uint32_t less = __hlt2_mask(a, b);
+    return pair_of((word_of_pair(a) & less) | (word_of_pair(b) & ~less));
+}
+
+SIMT __half2 median_max(__half2 a, __half2 b)
+{
+    uint32_t less = __hlt2_mask(a, b);
+    return pair_of((word_of_pair(b) & less) | (word_of_pair(a) & ~less));
+}
+#else
 SIMT __half2 median_min(__half2 a, __half2 b)
 {
     return __hmin2(a, b);
@@ -24,6 +39,7 @@ SIMT __half2 median_max(__half2 a, __half2 b)
 {
     return __hmax2(a, b);
 }
+#endif
 
 #include "gpu/ops/median.h"
 

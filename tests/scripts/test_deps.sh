@@ -49,10 +49,10 @@ asks_for_no_compiler() {
 }
 asked_for() { grep -wF -- "$1" "$dir/asked"; }
 
-# pkg-config then finds every library except this one.
-hide_library() { # name
+# pkg-config then finds every library except these.
+hide_libraries() { # name...
     pkg_config=$dir/hiding
-    printf '#!/bin/sh\nfor word; do [ "$word" != %s ] || exit 1; done\nexec pkg-config "$@"\n' "$1" \
+    printf '#!/bin/sh\nfor word; do case " %s " in *" $word "*) exit 1 ;; esac; done\nexec pkg-config "$@"\n' "$*" \
         >"$pkg_config"
     chmod +x "$pkg_config"
 }
@@ -78,23 +78,11 @@ main() {
     without dpkg-query
     check "make deb needs build-essential, which dpkg-buildpackage requires by name" stops build-essential deb
     without
-    hide_library libuv
+    hide_libraries libuv
     check "without a library of the build, deps stops and names it" stops libuv1-dev
-    hide_library libmicrohttpd
-    check "without libmicrohttpd, which is optional, deps succeeds" \
-        goes_on libmicrohttpd-dev
-    without
-    hide_library libcurl
-    check "without libcurl, which is optional, deps succeeds" goes_on libcurl4-openssl-dev
-    without
-    hide_library lcms2
-    check "without lcms2, which is optional, deps succeeds" goes_on liblcms2-dev
-    without
-    hide_library libwebp
-    check "without libwebp, which is optional, deps succeeds" goes_on libwebp-dev
-    without
-    hide_library libarchive
-    check "without libarchive, which is optional, deps succeeds" goes_on libarchive-dev
+    hide_libraries libmicrohttpd libcurl lcms2 libwebp libarchive
+    check "without libraries that are optional, deps succeeds and names them" \
+        goes_on libmicrohttpd-dev libcurl4-openssl-dev liblcms2-dev libwebp-dev libarchive-dev
     [ "$failures" -eq 0 ]
 }
 main
