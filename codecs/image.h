@@ -1,10 +1,14 @@
 /*
- * image.h - describes an image of 8-bit pixels in memory.
+ * image.h - describes an image in memory.
  *
  * struct image does not own its pixels. Rows run from top to bottom. Channels are interleaved: 1
- * gray, 3 RGB, 4 RGBA with alpha that is not premultiplied. gpu/ includes few headers of codecs/:
- * this one, jpeg/frame.h, jpeg/zigzag.h, png/frame.h, png/png_tiles.h, webp/frame.h, avif/frame.h,
- * quality_search.h and median_cut.h.
+ * gray, 3 RGB, 4 RGBA with alpha that is not premultiplied. Samples have 8 bits. A deep image has
+ * samples of 16 bits in the processor's byte order, and `channels` counts each of them as two: 2
+ * gray, 6 RGB, 8 RGBA. So the bytes of pixels, rows and images follow from `channels` alone. Only
+ * the codecs and passes that say so take deep images.
+ *
+ * gpu/ includes few headers of codecs/: this one, jpeg/frame.h, jpeg/zigzag.h, png/frame.h,
+ * png/png_tiles.h, webp/frame.h, avif/frame.h, quality_search.h and median_cut.h.
  *
  * The padding rule: each row starts at a multiple of STRIDE_ALIGN and owns the next
  * image_stride(width, channels) bytes, which are its pixels and up to STRIDE_ALIGN - 1 bytes of
@@ -16,6 +20,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +29,7 @@
 struct image {
     uint8_t *pixels;
     uint32_t width, height; /* pixels */
-    uint32_t channels;      /* 1, 3 or 4 */
+    uint32_t channels;      /* 1, 3 or 4; if it is deep 2, 6 or 8 */
     size_t stride;          /* bytes from one row to the next, a multiple of STRIDE_ALIGN */
 };
 
@@ -33,8 +38,21 @@ enum decode_as {
     DECODE_COLOUR, /* gray, RGB or RGBA, like the file */
     DECODE_LUMA,   /* 1 channel: Y of a YCbCr file, or gray of a gray file */
     DECODE_YCC,    /* 3 channels: Y, Cb and Cr of a YCbCr file, all at full size */
-    DECODE_CMYK    /* 4 channels: C, M, Y and K of a CMYK file as it stores them, 255 for no ink */
+    DECODE_CMYK,   /* 4 channels: C, M, Y and K of a CMYK file as it stores them, 255 for no ink */
+    DECODE_DEEP    /* as DECODE_COLOUR, but a deep image, of a file with more than 8 bits */
 };
+
+/* Whether images with these channels are deep. */
+static inline bool image_is_deep(uint32_t channels)
+{
+    return channels == 2 || channels > 4;
+}
+
+/* The samples of a pixel. */
+static inline uint32_t image_samples(uint32_t channels)
+{
+    return image_is_deep(channels) ? channels / 2 : channels;
+}
 
 /* A side that is decoded at eighths/8 of its size, rounded up. eighths 0: the full size. */
 #define DECODE_EIGHTHS 8

@@ -16,7 +16,9 @@
 
 /* The operations of the outputs: one list per output. Every kernel of gpu/ops is used at least
  * once, and a wrong bit in its result changes the output (tests/cuda/test_test_image.c checks
- * this). No output has alpha. The last one is a tensor. */
+ * this). No output has alpha but the deep ones (codecs/image.h), the DEEP_CHAINS before the last
+ * one, which is a tensor. */
+#define DEEP_CHAINS 3
 static const char chains[] =
     "[[\"transpose\",\"stats\",\"grayscale\",\"sobel\"],"
     "[\"gaussian\",\"stats\",\"grayscale\",\"histogram\",\"equalize\"],"
@@ -31,6 +33,10 @@ static const char chains[] =
     "[{\"op\":\"resize\",\"width\":90,\"filter\":\"nearest\"},\"stats\","
     "{\"op\":\"convolve\",\"kernel\":[[0,-1,0],[-1,5,-1],[0,-1,0]]},\"invert\"],"
     "[\"to_srgb\",{\"op\":\"levels\",\"in_black\":128}],"
+    "[{\"op\":\"resize\",\"width\":60,\"height\":121,\"fit\":\"exact\"},\"transpose\","
+    "{\"op\":\"pad\",\"left\":3}],"
+    "[{\"op\":\"resize\",\"width\":173,\"height\":50,\"fit\":\"exact\"}],"
+    "[{\"op\":\"resize\",\"width\":40,\"filter\":\"nearest\"}],"
     "[{\"op\":\"crop\",\"width\":40,\"height\":30,\"x\":0,\"y\":0}]]";
 static const struct normalization normalize = {
     .given = true, .mean_count = 1, .std_count = 1, .mean = {0.5}, .std = {0.3}};
@@ -207,6 +213,8 @@ static bool make_plan(struct test_image *test, struct error *error)
             (struct plan_target){.ops = ops[count], .opaque = true, .overlays = &overlays};
         count++;
     }
+    for (size_t i = 0; ok && i < DEEP_CHAINS; i++)
+        targets[count - 2 - i].deep = true;
     if (ok)
         targets[count - 1].tensor = (struct plan_tensor){
             .wanted = true, .type = TENSOR_F16, .layout = TENSOR_CHW, .normalize = &normalize};

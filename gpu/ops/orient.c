@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "gpu/ops/deep.h"
 #include "gpu/ops/gravity.h"
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/op.h"
@@ -152,18 +153,23 @@ pass_cuda orient_cuda;
 
 static const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
 
+static const struct pass_type *orient_type(const struct chain *chain)
+{
+    return image_is_deep(chain->shape.channels) ? &pass_deep_orient : &pass_orient;
+}
+
 static void append(struct chain *chain, const struct orient *orient)
 {
     struct pass_shape from = chain->shape;
     struct pass_shape swapped = {from.height, from.width, from.channels};
     struct pass_shape to = orient->swap ? swapped : from;
-    chain_append(chain, &pass_orient, to, orient, sizeof(*orient));
+    chain_append(chain, orient_type(chain), to, orient, sizeof(*orient));
 }
 
 static void orient_add(struct chain *chain, const struct orient *orient)
 {
     struct orient map = *orient;
-    const struct pass *last = chain_last(chain, &pass_orient);
+    const struct pass *last = chain_last(chain, orient_type(chain));
     if (last) {
         /* Merges the last pass, `inner`, with this one. If `inner` swaps the axes, then a flip of
          * columns after it is the same as a flip of rows before it. */
@@ -189,7 +195,7 @@ static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width
     assert(width >= 1 && height >= 1);
     assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
     struct orient orient = {0, 0, 0};
-    const struct pass *last = chain_last(chain, &pass_orient);
+    const struct pass *last = chain_last(chain, orient_type(chain));
     if (last) {
         orient = *(const struct orient *)last->params;
         uint32_t across = orient.swap ? y : x, down = orient.swap ? x : y;
@@ -239,7 +245,7 @@ const struct op op_flip = {
     .definition = "For a source of w x h, the pixel (x, y) is the source's (w-1-x, y) for "
                   "horizontal and (x, h-1-y) for vertical. As Pillow's `FLIP_LEFT_RIGHT` and "
                   "`FLIP_TOP_BOTTOM`, and OpenCV's `flip` with 1 and 0.",
-    .flags = OP_MOVES,
+    .flags = OP_MOVES | OP_DEEP,
     OP_PARAMS(struct flip, flip_params),
     .step = flip_step,
 };
@@ -258,7 +264,7 @@ const struct op op_transpose = {
     .help = "Exchanges rows and columns",
     .definition = "The pixel (x, y) is the source's (y, x). As OpenCV's `transpose` and Pillow's "
                   "`TRANSPOSE`.",
-    .flags = OP_MOVES,
+    .flags = OP_MOVES | OP_DEEP,
     .step = transpose_step,
 };
 
@@ -331,7 +337,7 @@ const struct op op_crop = {
     .definition = "The rectangle starts at column x and row y, or is at a side or corner of the "
                   "image. In the middle of a side it starts at floor((side - length) / 2). "
                   "Nothing is copied: the next operation reads the rectangle in place.",
-    .flags = OP_MOVES,
+    .flags = OP_MOVES | OP_DEEP,
     OP_PARAMS(struct crop, crop_params),
     .check = crop_check,
     .step = crop_step,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpu/ops/deep.h"
 #include "gpu/plan/op.h"
 
 /* ---- the pass ---- */
@@ -79,21 +80,25 @@ struct pad_fill pad_fill_of(const struct chain *chain, const struct op_color *co
     if (color->given)
         memcpy(fill.pixel, color->rgba, sizeof(fill.pixel));
     bool gray = fill.pixel[0] == fill.pixel[1] && fill.pixel[1] == fill.pixel[2];
-    if (chain->shape.channels == 4 || fill.pixel[3] != 255)
+    uint32_t samples = image_samples(chain->shape.channels);
+    if (samples == 4 || fill.pixel[3] != 255)
         fill.channels = 4;
-    else if (chain->shape.channels == 1 && gray)
+    else if (samples == 1 && gray)
         fill.channels = 1;
     return fill;
 }
 
+/* Sets the channels of `to`. */
 static void append(struct chain *chain, uint64_t left, uint64_t top, struct pass_shape to,
                    const struct pad_fill *fill)
 {
     struct pad pad = {.left = (uint32_t)left, .top = (uint32_t)top};
     struct pass_shape from = chain->shape;
+    bool is_deep = image_is_deep(from.channels);
+    to.channels = is_deep ? 2 * fill->channels : fill->channels;
     memcpy(pad.fill, fill->pixel, sizeof(pad.fill));
     if (to.width != from.width || to.height != from.height || to.channels != from.channels)
-        chain_append(chain, &pass_pad, to, &pad, sizeof(pad));
+        chain_append(chain, is_deep ? &pass_deep_pad : &pass_pad, to, &pad, sizeof(pad));
 }
 
 enum status pad_around(struct chain *chain, uint64_t left, uint64_t top, uint64_t width,
@@ -103,15 +108,13 @@ enum status pad_around(struct chain *chain, uint64_t left, uint64_t top, uint64_
     assert(left + chain->shape.width <= width && top + chain->shape.height <= height);
     if (!status)
         append(chain, left, top,
-               (struct pass_shape){(uint32_t)width, (uint32_t)height, fill->channels}, fill);
+               (struct pass_shape){.width = (uint32_t)width, .height = (uint32_t)height}, fill);
     return status;
 }
 
 void pad_convert(struct chain *chain, const struct pad_fill *fill)
 {
-    struct pass_shape to = chain->shape;
-    to.channels = fill->channels;
-    append(chain, 0, 0, to, fill);
+    append(chain, 0, 0, chain->shape, fill);
 }
 
 /* ---- the operation ---- */
@@ -199,6 +202,7 @@ const struct op op_pad = {
                   "RGBA if the image has alpha or the colour's alpha is below 255. A gray image "
                   "with a gray, opaque colour stays gray. All other results are RGB. As Pillow's "
                   "`ImageOps.expand` and `Image.paste`.",
+    .flags = OP_DEEP,
     OP_PARAMS(struct params, pad_params),
     .check = pad_check,
     .step = pad_step,

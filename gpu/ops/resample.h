@@ -38,7 +38,7 @@ struct resample {
     uint32_t reach; /* the most weights of a pixel of the result that are not padding */
     uint32_t skip;  /* resample_x: rows at the top of the source that are not needed */
     uint32_t ring;  /* resample_x on the CPU: see resample_strips.h; 0: without resample_y */
-    uint32_t zero;
+    uint32_t bits;  /* fractional bits of weights: RESAMPLE_BITS, or DEEP_BITS of deep.h */
     double scale; /* pixels of the source per pixel of the result */
 };
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "gpu/ops/attention.h"
+#include "gpu/ops/deep.h"
 #include "gpu/ops/gravity.h"
 #include "gpu/ops/pad.h"
 #include "gpu/ops/resample_strips.h"
@@ -249,7 +250,8 @@ static uint32_t axis_reach(const struct axis *axis)
 
 /* Computes the weights of a pixel of the result. Up to kept_max of them are kept until their sum is
  * known; only extreme reductions have more, which are computed twice. */
-static void window_fill(const struct axis *axis, const struct window *window, int32_t *weights)
+static void window_fill(const struct axis *axis, const struct window *window, uint32_t bits,
+                        int32_t *weights)
 {
     enum { kept_max = 256 };
     double kept[kept_max];
@@ -265,12 +267,12 @@ static void window_fill(const struct axis *axis, const struct window *window, in
         double share = t < kept_max ? kept[t] : weight(((int)t - window->centre + 0.5) * shrink);
         if (sum != 0.0)
             share /= sum;
-        weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << RESAMPLE_BITS));
+        weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << bits));
     }
 }
 
 /* Writes the table of a pass (resample.h), which must be zeroed before. */
-static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
+static void axis_fill(const struct axis *axis, uint32_t taps, uint32_t bits, int32_t *table)
 {
     uint32_t period = axis_period(axis);
     for (uint32_t i = 0; i < axis->outputs; i++) {
@@ -282,7 +284,7 @@ static void axis_fill(const struct axis *axis, uint32_t taps, int32_t *table)
         if (before.count == window.count && before.centre == window.centre)
             memcpy(weights, weights - (size_t)period * taps, window.count * sizeof(*weights));
         else
-            window_fill(axis, &window, weights);
+            window_fill(axis, &window, bits, weights);
     }
 }
 
@@ -334,10 +336,11 @@ static void resample_fill(const struct pass *pass, uint8_t *constants)
                                     .origin = axis->origin,
                                     .inputs = axis->inputs,
                                     .taps = own->resample.taps,
-                                    .filter = axis->filter};
+                                    .filter = axis->filter,
+                                    .bits = own->resample.bits};
     if (weights_cache_get(&key, constants, pass->constants_bytes))
         return;
-    axis_fill(axis, own->resample.taps, (int32_t *)constants);
+    axis_fill(axis, own->resample.taps, own->resample.bits, (int32_t *)constants);
     weights_cache_put(&key, constants, pass->constants_bytes);
 }
 
@@ -346,25 +349,43 @@ static enum status add_pick(struct chain *chain, const struct axis *x, const str
     struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
     size_t bytes = ((size_t)x->outputs + y->outputs) * sizeof(int32_t);
     struct pick_params params = {*x, *y};
-    struct pass *pass = chain_add(chain, &pass_pick, to, &params, sizeof(params));
+    const struct pass_type *type =
+        image_is_deep(chain->shape.channels) ? &pass_deep_pick : &pass_pick;
+    struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
     return chain_constants(chain, pass, bytes, pick_fill);
 }
 
-static enum status add_resample(struct chain *chain, const struct pass_type *type,
-                                const struct axis *axis, struct pass_shape to,
-                                struct resample *resample)
+/* The memory that the pass needs besides its images, and its type. */
+static size_t resample_work_bytes(const struct resample *resample, struct pass_shape from,
+                                  uint32_t outputs)
+{
+    if (image_is_deep(from.channels))
+        return deep_work_bytes(from);
+    return resample->down ? resample_strips_y_bytes(resample->reach, outputs)
+                          : resample_x_work_bytes(resample, from, outputs);
+}
+
+static const struct pass_type *resample_type(bool is_deep, bool down)
+{
+    return is_deep ? (down ? &pass_deep_y : &pass_deep_x)
+                   : (down ? &pass_resample_y : &pass_resample_x);
+}
+
+static enum status add_resample(struct chain *chain, bool down, const struct axis *axis,
+                                struct pass_shape to, struct resample *resample)
 {
     struct pass_shape from = chain->shape;
+    bool is_deep = image_is_deep(from.channels);
     resample->scale = axis_scale(axis);
-    resample->down = type == &pass_resample_y;
+    resample->down = down;
+    resample->bits = is_deep ? DEEP_BITS : RESAMPLE_BITS;
     resample->reach = axis_reach(axis);
     resample->taps =
         (resample->reach + RESAMPLE_TAPS_STEP - 1) / RESAMPLE_TAPS_STEP * RESAMPLE_TAPS_STEP;
     size_t bytes = (size_t)axis->outputs * (1 + (size_t)resample->taps) * sizeof(int32_t);
     struct resample_params params = {*resample, *axis};
-    struct pass *pass = chain_add(chain, type, to, &params, sizeof(params));
-    pass->work_bytes = resample->down ? resample_strips_y_bytes(resample->reach, axis->outputs)
-                                      : resample_x_work_bytes(resample, from, axis->outputs);
+    struct pass *pass = chain_add(chain, resample_type(is_deep, down), to, &params, sizeof(params));
+    pass->work_bytes = resample_work_bytes(resample, from, axis->outputs);
     size_t packed = resample_packed_bytes(to.width, to.height, to.channels);
     if (!resample->down && resample->packed && pass->to_bytes < packed)
         pass->to_bytes = packed;
@@ -381,12 +402,12 @@ static bool is_very_tall(const struct axis *x, const struct axis *y)
 static enum status add_columns_first(struct chain *chain, const struct axis *x,
                                      const struct axis *y)
 {
-    bool alpha = chain->shape.channels == 4;
+    bool alpha = image_samples(chain->shape.channels) == 4;
     struct resample first = {.premultiply = alpha}, last = {.divide = alpha};
     struct pass_shape low = {chain->shape.width, y->outputs, chain->shape.channels};
     struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
-    enum status status = add_resample(chain, &pass_resample_y, y, low, &first);
-    return status ? status : add_resample(chain, &pass_resample_x, x, to, &last);
+    enum status status = add_resample(chain, true, y, low, &first);
+    return status ? status : add_resample(chain, false, x, to, &last);
 }
 
 /* Lets a pass along rows run together with the pass for the columns, which comes next. */
@@ -400,7 +421,8 @@ static void lead_columns(struct pass *pass, const struct axis *y)
  * that does not change needs no pass. */
 static enum status add_filtered(struct chain *chain, struct axis *x, struct axis *y)
 {
-    bool alpha = chain->shape.channels == 4, down = !axis_is_same(y);
+    bool alpha = image_samples(chain->shape.channels) == 4, down = !axis_is_same(y);
+    bool is_deep = image_is_deep(chain->shape.channels);
     /* resample_y cannot skip columns on the left, so resample_x does it, with weights of 1. */
     bool across = !axis_is_same(x) || x->origin != 0;
     enum status status = STATUS_OK;
@@ -408,21 +430,23 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
         return add_columns_first(chain, x, y);
     if (across) {
         /* The first pass computes only the rows that the second pass reads. */
-        struct resample resample = {
-            .packed = down, .skip = y->origin, .premultiply = alpha, .divide = alpha && !down};
+        struct resample resample = {.packed = down && !is_deep,
+                                    .skip = y->origin,
+                                    .premultiply = alpha,
+                                    .divide = alpha && !down};
         struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
-        if (down)
+        if (down && !is_deep)
             resample.ring = resample_strips_ring(axis_reach(y), x->outputs, to.channels);
-        status = add_resample(chain, &pass_resample_x, x, to, &resample);
+        status = add_resample(chain, false, x, to, &resample);
         if (resample.ring > 0)
             lead_columns(&chain->passes[chain->count - 1], y);
         y->origin = 0;
     }
     if (down && !status) {
         struct resample resample = {
-            .packed = across, .premultiply = alpha && !across, .divide = alpha};
+            .packed = across && !is_deep, .premultiply = alpha && !across, .divide = alpha};
         struct pass_shape to = {x->outputs, y->outputs, chain->shape.channels};
-        status = add_resample(chain, &pass_resample_y, y, to, &resample);
+        status = add_resample(chain, true, y, to, &resample);
     }
     return status;
 }
@@ -578,6 +602,10 @@ static enum status resize_step(const void *params, struct chain *chain)
     enum status status = chain_check_size(chain, g.width, g.height);
     if (status)
         return status;
+    if (own->gravity == GRAVITY_ATTENTION && image_is_deep(chain->shape.channels))
+        return op_refuse(chain->item, chain->error,
+                         ": gravity attention finds edges of 8 bits, which a depth of 16 excludes; "
+                         "use focus or another gravity");
     if (own->gravity == GRAVITY_ATTENTION)
         return add_attention(own, &g, chain);
     status = add_resize(own, &g, chain);
@@ -634,7 +662,10 @@ const struct op op_resize = {
                   "without `reducing_gap` to the bit, for RGBA through its `RGBa` mode. Compared: "
                   "Pillow 9.4 to 12.3. Its versions before 12.2 always resize rows first, and "
                   "differ for these high sources. Pillow 13 often resizes columns first, and "
-                  "differs by up to 14 units in tests. `fast_shrink`: see above.",
+                  "differs by up to 14 units in tests. With a depth of 16, weights have 30 "
+                  "fractional bits, the rounding is to 16 bits, and RGBA is premultiplied and "
+                  "divided with rounding to nearest. `fast_shrink`: see above.",
+    .flags = OP_DEEP,
     OP_PARAMS(struct params, resize_params),
     .check = resize_check,
     .gives = resize_gives,

@@ -250,7 +250,13 @@ static enum status rotate_step(const void *params, struct chain *chain)
     const struct params *own = params;
     double degrees = degrees_of(own);
     bool square = chain->shape.width == chain->shape.height;
-    if (!rotate_moves(own) && !(square && fmod(own->angle, 90.0) == 0.0))
+    bool moves = rotate_moves(own) || (square && fmod(own->angle, 90.0) == 0.0);
+    if (!moves && image_is_deep(chain->shape.channels))
+        return op_refuse(chain->item, chain->error,
+                         ": with a depth of 16, only turns by a multiple of 90 degrees that keep "
+                         "all pixels are possible; angle is %.10g and expand %s",
+                         own->angle, own->expand ? "true" : "false");
+    if (!moves)
         return add_rotate(chain, own, degrees);
     step_orient(chain, turns[(int)(degrees / 90.0) % 4]);
     return STATUS_OK;
@@ -276,7 +282,7 @@ const struct op op_rotate = {
                   "premultiplied before and divided after, as in Pillow's `RGBa` mode, but the "
                   "background is used as it is. With `expand`, each side of the result spans from "
                   "the rotated corners' floor(min) to ceil(max).",
-    .flags = OP_MOVES,
+    .flags = OP_MOVES | OP_DEEP,
     OP_PARAMS(struct params, rotate_params),
     .moves = rotate_moves,
     .step = rotate_step,

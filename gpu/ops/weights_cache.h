@@ -15,6 +15,7 @@ struct weights_key {
     double start, end;
     uint32_t outputs, origin, inputs, taps;
     int filter;
+    uint32_t bits;
 };
 
 /* Copies the table of the key to `to`. false: it is not in the cache. */

@@ -28,10 +28,12 @@ bool chain_is_cropped(const struct chain *chain)
 }
 
 /* Whether each row of the current image starts at an aligned address, as most kernels require
- * (pass.h). Rows are STRIDE_ALIGNed, so only the position of the window in them matters. */
+ * (pass.h), but none of deep images. Rows are STRIDE_ALIGNed, so only the position of the window in
+ * them matters. */
 static bool window_is_aligned(const struct chain *chain)
 {
-    return (size_t)chain->window.x * chain->shape.channels % STRIDE_ALIGN == 0;
+    uint32_t channels = chain->shape.channels;
+    return image_is_deep(channels) || (size_t)chain->window.x * channels % STRIDE_ALIGN == 0;
 }
 
 struct pass *chain_append(struct chain *chain, const struct pass_type *type, struct pass_shape to,

@@ -98,6 +98,10 @@ void step_gray(struct chain *chain);
 /* Converts Y, Cb and Cr to RGB or to Y. */
 void step_rgb(struct chain *chain);
 void step_luma(struct chain *chain);
+/* Makes an image of 8 bits deep (codecs/image.h), its samples times 257; or scales a deep one to 8
+ * bits. */
+void step_widen(struct chain *chain);
+void step_narrow(struct chain *chain);
 /* Converts CMYK to RGB without a profile. */
 void step_product(struct chain *chain);
 /* Appends the pass that makes a tensor of the current image. Nothing may follow it. bad_job: the

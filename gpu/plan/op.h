@@ -100,6 +100,8 @@ enum op_flag {
                                a text */
     OP_TO_SRGB = 128,       /* converts from the source's profile: the result has none */
     OP_BILEVEL = 256,       /* its result is gray, and each pixel is 0 or 255 */
+    OP_DEEP = 512,          /* takes deep images, too (codecs/image.h), at least with some
+                               parameters; step refuses the others */
 };
 
 /* Size limit of any operation's parameter struct, without what it points to. */

@@ -1,5 +1,6 @@
 #include "gpu/plan/op_list.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gpu/plan/op.h"
@@ -62,6 +63,24 @@ bool op_list_is_bilevel(const struct op_item *list)
         else if (!op_moves(list) && !(list->op->flags & OP_VALUES))
             is_bilevel = false;
     return is_bilevel;
+}
+
+enum status op_list_check_deep(const struct op_item *list, struct error *error)
+{
+    char known[ERROR_TEXT_MAX];
+    size_t used = 0;
+    while (list && list->op->flags & OP_DEEP)
+        list = list->next;
+    if (!list)
+        return STATUS_OK;
+    for (size_t i = 0; i < op_count && used < sizeof known; i++)
+        if (op_table[i]->flags & OP_DEEP)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s",
+                                     used > 0 ? ", " : "", op_table[i]->name);
+    return op_refuse(list, error,
+                     " works with 8 bits, but the output's depth is 16, which only these "
+                     "operations keep: %s; omit one of the two",
+                     known);
 }
 
 const struct op_place *op_list_next_overlay(const struct op_item *list, int *position)

@@ -29,6 +29,9 @@ bool op_list_gives_values(const struct op_item *list);
 /* Whether the resulting image is gray with pixels of 0 and 255 only, because its last operation
  * makes it so. Operations that only move pixels, or only give values, do not count. */
 bool op_list_is_bilevel(const struct op_item *list);
+/* Checks that all operations take deep images (codecs/image.h); with some parameters, only
+ * plan_build refuses them. bad_op: names the first that does not, and those that do. */
+enum status op_list_check_deep(const struct op_item *list, struct error *error) MUST_CHECK;
 /* Finds the next operation after *position that has an overlay, and sets *position to it. Returns
  * the overlay's place, which has no members if the overlay is a text, or NULL. */
 const struct op_place *op_list_next_overlay(const struct op_item *list, int *position);

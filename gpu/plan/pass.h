@@ -8,8 +8,8 @@
  * The input of a pass may be a rectangle of a larger image, so that a crop costs nothing. The rows
  * of the rectangle are `stride` bytes apart, and start at addresses that are multiples of
  * STRIDE_ALIGN. The bytes after the end of a row belong to other pixels. Only the passes orient,
- * pad and rotate also accept rows at any address. They load aligned units, which may begin before
- * the row, but always contain a byte of it.
+ * pad and rotate, and those of deep images, also accept rows at any address. They load aligned
+ * units, which may begin before the row, but always contain a byte of it.
  *
  * A pass may return values. It writes them to its work space, which is then in the output buffer,
  * is downloaded with the results, and is converted to JSON at the end. A pass that only computes

@@ -91,6 +91,22 @@ static enum status leave_cmyk(struct chain *chain, const struct op_item *ops)
     return status;
 }
 
+/* Gives the samples of the source the depth of the target. A source that is not deep becomes gray
+ * or RGB before. */
+static enum status set_depth(struct chain *chain, bool deep)
+{
+    bool is_deep = image_is_deep(chain->shape.channels);
+    enum status status = STATUS_OK;
+    if (is_deep && !deep)
+        step_narrow(chain);
+    if (is_deep || !deep)
+        return STATUS_OK;
+    leave_ycc(chain, false);
+    status = leave_cmyk(chain, NULL);
+    step_widen(chain);
+    return status;
+}
+
 static enum status add_ops(struct chain *chain, const struct plan_target *target)
 {
     enum status status = STATUS_OK;
@@ -139,7 +155,8 @@ static struct plan_encoder choose_encoder(const struct pass_shape *shape,
 {
     struct plan_encoder encoder = target->encoder;
     if (encoder.codec != DEVICE_CODEC_NONE &&
-        !target->measure_encoder(&encoder, shape->width, shape->height, shape->channels))
+        (image_is_deep(shape->channels) ||
+         !target->measure_encoder(&encoder, shape->width, shape->height, shape->channels)))
         encoder = (struct plan_encoder){.codec = DEVICE_CODEC_NONE};
     return encoder;
 }
@@ -154,6 +171,20 @@ static enum status check_format_side(const struct chain *chain, const struct pla
                      "another format, or resize", width, height, most);
 }
 
+/* The part of the source that variants see, and its place in the source. */
+static struct pass_shape visible_part(const struct plan_source *source, struct pass_window *window)
+{
+    struct pass_shape shape = plan_source_shape(source);
+    *window = pass_window_whole(shape);
+    if (source->part.width > 0) {
+        shape.width = source->part.width;
+        shape.height = source->part.height;
+        window->x = source->part.x;
+        window->y = source->part.y;
+    }
+    return shape;
+}
+
 /* Builds the chain: orientation, operations, and the gray or flattening that the output needs. */
 static enum status build_variant(struct plan *plan, size_t index, const struct plan_target *target,
                                  const struct plan_limits *limits, struct error *error)
@@ -162,22 +193,14 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
     struct plan_variant *variant = &plan->variants[index];
     /* An operation adds at most five passes: phash adds a copy, grayscale, the two passes of a
      * resize, and the hash. A crop adds none, but it may need a copy, which the next operation
-     * or step_copy adds later; that copy is one of the five of the crop. Six more passes may be
-     * added: a copy of a part of the source, orientation, YCbCr or CMYK to RGB or gray, a copy
-     * before that, gray or flattening, and a tensor. */
-    uint32_t capacity = 6;
+     * or step_copy adds later; that copy is one of the five of the crop. Seven more passes may be
+     * added: a copy of a part of the source, another depth, orientation, YCbCr or CMYK to RGB or
+     * gray, a copy before that, gray or flattening, and a tensor. */
+    uint32_t capacity = 7;
     for (const struct op_item *item = target->ops; item; item = item->next)
         capacity += 5;
-    const struct pass_shape whole = plan_source_shape(source);
-    struct pass_shape shape = whole;
-    struct pass_window window = pass_window_whole(whole);
-    if (source->part.width > 0) {
-        shape.width = source->part.width;
-        shape.height = source->part.height;
-        window.x = source->part.x;
-        window.y = source->part.y;
-    }
-
+    struct pass_window window;
+    struct pass_shape shape = visible_part(source, &window);
     variant->passes = malloc(capacity * sizeof(*variant->passes));
     if (!variant->passes)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a plan of %u passes",
@@ -193,9 +216,11 @@ static enum status build_variant(struct plan *plan, size_t index, const struct p
                           .cmyk = source->cmyk,
                           .background = source->background,
                           .overlays = target->overlays};
+    enum status status = set_depth(&chain, target->deep);
     step_orient(&chain, source->orientation);
     set_sides(&chain, source);
-    enum status status = chain_check_size(&chain, chain.shape.width, chain.shape.height);
+    if (!status)
+        status = chain_check_size(&chain, chain.shape.width, chain.shape.height);
     if (!status)
         status = add_ops(&chain, target);
     if (!status)
@@ -250,7 +275,8 @@ enum status plan_build(struct plan *plan, const struct plan_source *source,
     assert(count >= 1 && count <= JOB_OUTPUTS_MAX);
     assert(source->width >= 1 && source->width <= SIDE_CEILING);
     assert(source->height >= 1 && source->height <= SIDE_CEILING);
-    assert(source->channels == 1 || source->channels == 3 || source->channels == 4);
+    uint32_t samples = image_samples(source->channels);
+    assert(samples == 1 || samples == 3 || samples == 4);
     assert(!source->ycc || source->channels == 3);
     assert(!source->cmyk || source->channels == 4);
     assert(source->part.width == 0 || source->eighths == 0 || source->eighths == DECODE_EIGHTHS);

@@ -69,7 +69,8 @@ struct plan_encoder {
 
 /* The image that the codec will decode. */
 struct plan_source {
-    uint32_t width, height, channels; /* full size; channels is 1 with DECODE_LUMA */
+    uint32_t width, height, channels; /* full size; channels is 1 with DECODE_LUMA, and those of a
+                                         deep image with DECODE_DEEP */
     bool ycc;                         /* DECODE_YCC: the 3 channels are Y, Cb and Cr */
     bool cmyk;                        /* DECODE_CMYK: the 4 channels are C, M, Y and K */
     const uint8_t *icc;               /* the file's ICC profile; borrowed, and read only by
@@ -133,6 +134,7 @@ struct plan_target {
     const struct op_item *ops; /* gpu/plan/op_list.h; borrowed */
     bool opaque;     /* the output format has no alpha: flatten over the background at the end */
     bool gray;       /* the output is gray, as if its last operation were grayscale */
+    bool deep;       /* the output is deep (codecs/image.h); its operations all have OP_DEEP */
     bool no_picture; /* only the values are wanted */
     struct plan_tensor tensor;
     uint32_t side_max; /* longest side in the output format; 0: only plan_limits apply */

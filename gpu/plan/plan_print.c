@@ -12,8 +12,8 @@ static const char *place_name(enum pass_buffer buffer)
 static void print_shape(struct pass_shape shape, FILE *out)
 {
     char text[40];
-    snprintf(text, sizeof(text), "%" PRIu32 " x %" PRIu32 " x %" PRIu32, shape.width,
-             shape.height, shape.channels);
+    snprintf(text, sizeof(text), "%" PRIu32 " x %" PRIu32 " x %" PRIu32, shape.width, shape.height,
+             image_samples(shape.channels));
     fprintf(out, "%17s", text);
 }
 
@@ -81,7 +81,9 @@ static bool add_shape(cJSON *object, const char *key, struct pass_shape shape)
 {
     cJSON *item = cJSON_AddObjectToObject(object, key);
     return item && add_number(item, "width", shape.width) &&
-           add_number(item, "height", shape.height) && add_number(item, "channels", shape.channels);
+           add_number(item, "height", shape.height) &&
+           add_number(item, "channels", image_samples(shape.channels)) &&
+           (!image_is_deep(shape.channels) || add_number(item, "depth", 16));
 }
 
 /* The bytes that a pass reads or writes, and their buffer. */

@@ -383,6 +383,62 @@ TEST(test_resizes_by_any_ratio_cuda)
     }
 }
 
+/* Passes of images with 16 bits per sample, and the conversions from and to them. Few sizes are
+ * enough: each thread computes one pixel. */
+static const struct {
+    const char *ops;
+    bool from_bytes, to_bytes; /* the source, and the result, has 8 bits */
+} deep_recipes[] = {
+    {.ops = "[]", .from_bytes = true},
+    {.ops = "[{'op':'crop','x':1,'y':0,'width':1,'height':1}]", .to_bytes = true},
+    {.ops = "['invert']", .to_bytes = true},
+    {.ops = "['transpose']"},
+    {.ops = "['rotate']"},
+    {.ops = "[{'op':'flip'}]"},
+    {.ops = "[{'op':'pad','left':3,'right':2,'top':1,'color':[1,2,3]}]"},
+    {.ops = "[{'op':'pad','left':1,'bottom':2,'color':'transparent'}]"},
+    {.ops =
+         "[{'op':'crop','x':1,'y':0,'width':1,'height':1},{'op':'pad','left':5,'color':[7,7,7]}]"},
+    {.ops = "[{'op':'resize','fit':'exact','width':50,'height':20}]"},
+    {.ops = "[{'op':'resize','fit':'exact','width':9,'height':61,'filter':'bicubic'}]"},
+    {.ops = "[{'op':'resize','fit':'cover','width':3,'height':2,'filter':'box'}]"},
+    {.ops = "[{'op':'resize','fit':'exact','width':42,'height':3,'filter':'nearest'}]"},
+};
+
+TEST(test_deep_passes_cuda)
+{
+    static const uint32_t sides[][2] = {{2, 1},  {2, 9},   {31, 2}, {33, 17},
+                                        {64, 9}, {97, 33}, {2, 500}};
+    static struct course courses[COUNT_OF(deep_recipes) * COUNT_OF(sides)];
+    static uint64_t hashes[COUNT_OF(courses)];
+    if (!is_ready)
+        skip();
+    each_channels (channels)
+        for (uint32_t run = 0; run < 2; run++) {
+            size_t count = 0;
+            for (size_t i = 0; i < COUNT_OF(courses); i++) {
+                size_t r = i % COUNT_OF(deep_recipes);
+                const uint32_t *side = sides[i / COUNT_OF(deep_recipes)];
+                struct plan_source source = {.width = side[0],
+                                             .height = side[1],
+                                             .channels =
+                                                 channels * (deep_recipes[r].from_bytes ? 1 : 2),
+                                             .orientation = 1};
+                course_begin_as(&courses[count++], &source,
+                                &(struct plan_target){.deep = !deep_recipes[r].to_bytes},
+                                deep_recipes[r].ops);
+            }
+            while (run_some(courses, count, 1, run))
+                ;
+            for (size_t i = 0; i < count; i++) {
+                if (run > 0 && courses[i].hash != hashes[i])
+                    fail_msg("%s: the result depends on what was in the memory", courses[i].what);
+                hashes[i] = courses[i].hash;
+                course_close(&courses[i]);
+            }
+        }
+}
+
 /* Tensors of all types and layouts, of images at aligned and other addresses. */
 TEST(test_tensors_cuda)
 {

@@ -43,10 +43,13 @@ static void check_open(struct check *check)
         fail_msg("%s", error.text);
     check->codec = codec_context_create();
     const struct plan *plan = test_image_plan(check->test_image);
-    for (uint32_t v = 0; v < plan->variant_count; v++)
-        for (uint32_t p = 0; p < plan->variants[v].pass_count; p++)
-            if (!plan->variants[v].passes[p].deferred)
-                check->types[check->count++] = plan->variants[v].passes[p].type;
+    for (enum plan_phase phase = 0; phase < PHASES; phase++)
+        for (uint32_t v = 0; v < plan->variant_count; v++) {
+            const struct plan_variant *variant = &plan->variants[v];
+            for (uint32_t p = phase_begin(variant, phase); p < phase_end(variant, phase); p++)
+                if (pass_runs(&variant->passes[p]))
+                    check->types[check->count++] = variant->passes[p].type;
+        }
 }
 
 static void check_close(struct check *check)
