@@ -4,7 +4,7 @@
  * struct image does not own its pixels. Rows run from top to bottom. Channels are interleaved: 1
  * gray, 3 RGB, 4 RGBA with alpha that is not premultiplied. gpu/ includes few headers of codecs/:
  * this one, jpeg/frame.h, jpeg/zigzag.h, png/frame.h, png/png_tiles.h, webp/frame.h,
- * quality_search.h and median_cut.h.
+ * quality_search.h, ssim_search.h and median_cut.h.
  *
  * The padding rule: each row starts at a multiple of STRIDE_ALIGN and owns the next
  * image_stride(width, channels) bytes, which are its pixels and up to STRIDE_ALIGN - 1 bytes of
