@@ -8,7 +8,8 @@
  * the codecs and passes that say so take deep images.
  *
  * gpu/ includes few headers of codecs/: this one, jpeg/frame.h, jpeg/zigzag.h, png/frame.h,
- * png/png_tiles.h, webp/frame.h, avif/frame.h, quality_search.h and median_cut.h.
+ * png/png_tiles.h, webp/frame.h, avif/frame.h, quality_search.h,
+ * ssim_search.h and median_cut.h.
  *
  * The padding rule: each row starts at a multiple of STRIDE_ALIGN and owns the next
  * image_stride(width, channels) bytes, which are its pixels and up to STRIDE_ALIGN - 1 bytes of

@@ -78,7 +78,7 @@ static enum status make_png(struct codec_context *codec, const struct encode_req
 static bool writes_webp(const struct encoder_settings *settings, const struct op_item *ops)
 {
     (void)ops;
-    return webp_is_for_devices(settings);
+    return webp_is_for_devices(settings) && settings->ssim == 0;
 }
 
 static enum status make_webp(struct codec_context *codec, const struct encode_request *request,
@@ -176,6 +176,8 @@ struct plan_encoder device_codec_encoder(enum device_codec codec,
     return (struct plan_encoder){.codec = codec,
                                  .header_bytes = device_codecs[codec].prelude_bytes(metadata_bytes),
                                  .quality = settings->quality,
+                                 .quality_min = settings->quality_min,
+                                 .ssim = settings->ssim,
                                  .bytes_max = (uint32_t)settings->max_bytes,
                                  .h = sampling.h,
                                  .v = sampling.v};

@@ -386,7 +386,7 @@ bench-images: commands = $(bench) $(BENCH)
 ## bench-cpu: measure the CPU engine's passes with pixels from memory, one thread
 bench-cpu: programs = $(O)/tests/bench/bench_gpu
 bench-cpu: commands = $(O)/tests/bench/bench_gpu cpu
-## bench-jpeg: compare the JPEG codec of a GPU with libjpeg-turbo: FOLDER=, BENCH="decode encode edges devices small large progressive"
+## bench-jpeg: compare the JPEG codec of a GPU with libjpeg-turbo: FOLDER=, BENCH="decode encode edges similar devices small large progressive"
 bench-jpeg: commands = $(bench) --folder "$(FOLDER)" $(BENCH)
 ## bench-png: compare PNG with libpng, libspng, zlib and libdeflate: FOLDER=; BENCH=read: ms per megapixel of reading; BENCH=device: the codec of a GPU; BENCH=curve: every level, filter and strategy
 bench-png: packages = png

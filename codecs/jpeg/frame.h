@@ -74,6 +74,7 @@ bool jpeg_has_headers(const uint8_t *bytes, size_t length);
  * data, and the quantisation tables. codecs/jpeg/header.c fills it in. */
 struct jpeg_prelude {
     uint32_t header_bytes;
-    uint16_t quant[2][64]; /* of Y, and of Cb and Cr, in natural order */
+    uint32_t quant_at[2];  /* offset in the header of the values of each table of quantisers */
+    uint16_t quant[2][64]; /* of Y, and of Cb and Cr, in natural order; gray: only of Y */
     uint8_t header[];      /* the file up to its compressed data */
 };

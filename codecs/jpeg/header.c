@@ -35,11 +35,14 @@ size_t jpeg_prelude_bytes(size_t metadata_bytes)
 }
 
 /* Reads quantisation tables with 8-bit values: each has a byte with its number, then the values. */
-static void read_tables(const uint8_t *at, const uint8_t *end, uint16_t quant[2][64])
+static void read_tables(const uint8_t *at, const uint8_t *end, struct jpeg_prelude *prelude)
 {
-    for (; at < end; at += 1 + sizeof natural_of_zigzag)
+    for (; at < end; at += 1 + sizeof natural_of_zigzag) {
+        size_t table = at[0] & 1;
+        prelude->quant_at[table] = (uint32_t)(at + 1 - prelude->header);
         for (size_t i = 0; i < sizeof natural_of_zigzag; i++)
-            quant[at[0] & 1][natural_of_zigzag[i]] = at[1 + i];
+            prelude->quant[table][natural_of_zigzag[i]] = at[1 + i];
+    }
 }
 
 static void write_16(uint8_t *to, uint32_t value)
@@ -58,7 +61,7 @@ static void finish(struct jpeg_prelude *prelude, uint32_t width, uint32_t height
         marker = at[1];
         assert(at[0] == 0xFF && end <= prelude->header + capacity);
         if (marker == MARKER_DQT)
-            read_tables(at + 4, end, prelude->quant);
+            read_tables(at + 4, end, prelude);
         if (marker == MARKER_SOF0) {
             write_16(at + FRAME_HEIGHT_AT, height);
             write_16(at + FRAME_WIDTH_AT, width);

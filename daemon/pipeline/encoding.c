@@ -245,8 +245,11 @@ static enum status write_encoded(struct job_run *run, size_t index, struct codec
         return status;
     }
     size_t bytes;
-    if (run->job.outputs[index].encoder.max_bytes > 0)
-        output->quality = (int)plan_report(&run->plan, results)->quality[output->variant];
+    const struct encoder_settings *settings = &run->job.outputs[index].encoder;
+    const struct plan_report *report = plan_report(&run->plan, results);
+    if (settings->max_bytes > 0 || settings->ssim > 0)
+        output->quality = (int)report->quality[output->variant];
+    output->ssim = (int)report->ssim[output->variant];
     sink->buffer = (uint8_t *)plan_encoded(&run->plan, output->variant, results, &bytes);
     sink->total = bytes;
     return sink->flush(sink, bytes, &output->error);

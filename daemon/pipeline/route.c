@@ -99,11 +99,12 @@ static struct plan_file choose_decoder(struct job_run *run, struct worker_tools 
     return file;
 }
 
+/* The files of a list of formats are compared on the host. */
 static bool is_for_device(const struct job_run *run, size_t index,
                           const struct engine_codecs *codecs)
 {
     enum device_codec codec = device_codec_of(run->outputs[index].format);
-    return codecs->encodes[codec] && run->job.outputs[index].encoder.ssim == 0 &&
+    return codecs->encodes[codec] && run->job.outputs[index].formats == 0 &&
            device_codecs[codec].writes(&run->job.outputs[index].encoder, run->outputs[index].ops);
 }
 

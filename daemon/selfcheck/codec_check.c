@@ -7,6 +7,7 @@
 #include "codecs/avif/header.h"
 #include "codecs/codec.h"
 #include "codecs/quality.h"
+#include "codecs/ssim_quality.h"
 #include "conf/log.h"
 #include "daemon/device_codecs.h"
 #include "daemon/selfcheck/test_image.h"
@@ -125,7 +126,8 @@ static bool make_file(struct check *check, struct trial *trial, uint32_t channel
 
 /* Makes the trial of this number. All trials together have every combination of a subsampling, a
  * scale, and Y, RGB or YCbCr as the result. Qualities from 1 to 100, three restart intervals, and
- * the subsamplings of the second output alternate. false: there is no such trial, or an error. */
+ * the subsamplings of the second output alternate. Some second outputs have a similarity instead of
+ * a quality. false: there is no such trial, or an error. */
 static bool make_jpeg(struct check *check, struct trial *trial, unsigned number)
 {
     static const enum subsampling samplings[] = {SUBSAMPLING_GRAY, SUBSAMPLING_444, SUBSAMPLING_422,
@@ -135,6 +137,7 @@ static bool make_jpeg(struct check *check, struct trial *trial, unsigned number)
     static const uint32_t scales[] = {8, 4, 2, 1};
     static const unsigned intervals[] = {0, 1, 7};
     enum { sampling_count = 5, scale_count = 4, as_count = 3, quality_step = 13 };
+    enum { similar_step = 7, least_ssim = SSIM_ONE / 10 * 8, more_ssim = SSIM_ONE / 300 };
     if (number >= sampling_count * scale_count * as_count)
         return false;
     enum subsampling sampling = samplings[number % sampling_count];
@@ -144,6 +147,10 @@ static bool make_jpeg(struct check *check, struct trial *trial, unsigned number)
         .encoder = {.quality = 1 + (int)(number * quality_step % 100), .subsampling = sampling}};
     trial->encoder = (struct encoder_settings){.quality = 100 - (int)(number * quality_step % 100),
                                                .subsampling = encoded[number % 3]};
+    if (number % similar_step == 0) {
+        trial->encoder.quality_min = 1;
+        trial->encoder.ssim = least_ssim + (int)number * more_ssim;
+    }
     trial->decode = (struct decode_request){.eighths = scales[number / sampling_count % 4],
                                             .as = (enum decode_as)(number / 20)};
     if (sampling == SUBSAMPLING_GRAY)
@@ -405,21 +412,38 @@ static bool compare_pixels(struct check *check, const struct trial *trial, const
     return true;
 }
 
+/* Finds the quality of the encoded file, if it is not given. false: the CPU's codec has failed. */
+static bool find_quality(struct check *check, const struct image *pixels,
+                         struct encode_request *encode, struct ssim_trial *found)
+{
+    const struct encoder_settings *settings = &encode->encoder;
+    enum status status = STATUS_OK;
+    found->quality = settings->quality;
+    if (settings->ssim > 0)
+        status = codec_find_ssim(check->codec, pixels, encode, check->encoded,
+                                 sizeof check->encoded, found, check->error);
+    else if (settings->max_bytes > 0)
+        status = codec_find_quality(check->codec, pixels, encode, check->encoded,
+                                    sizeof check->encoded, &found->quality, check->error);
+    encode->encoder.quality = found->quality;
+    return status == STATUS_OK;
+}
+
 /* As compare_pixels, for the encoded file. */
 static bool compare_file(struct check *check, const struct trial *trial, const char *device,
                          const struct image *pixels)
 {
     struct encode_request encode = second_output(check, trial);
     struct codec_sink sink = {check->encoded, sizeof check->encoded, .flush = test_image_flush};
-    int *quality = &encode.encoder.quality;
+    const struct plan_report *report = plan_report(&trial->plan, trial->memory.output);
+    struct ssim_trial found = {0};
     size_t bytes;
     const uint8_t *file = plan_encoded(&trial->plan, 1, trial->memory.output, &bytes);
-    if ((encode.encoder.max_bytes > 0 &&
-         codec_find_quality(check->codec, pixels, &encode, check->encoded, sizeof check->encoded,
-                            quality, check->error) != STATUS_OK) ||
+    if (!find_quality(check, pixels, &encode, &found) ||
         codec_encode(check->codec, pixels, &encode, &sink, check->error) != STATUS_OK)
         return false;
-    if (bytes != sink.total || memcmp(file, check->encoded, bytes) != 0)
+    if (bytes != sink.total || memcmp(file, check->encoded, bytes) != 0 ||
+        (int)report->ssim[1] != found.ssim)
         turn_off(check, &check->encoder, device, trial->what,
                  bytes == 0 ? "declines an image that it should encode" : "differs");
     return true;

@@ -215,10 +215,10 @@ struct encode_images {
 struct encode_result {
     const struct plan_encoder *encoder;
     struct image source;
-    const void *prelude;  /* on the host */
-    const uint8_t *bytes; /* the same memory on the device */
+    const void *prelude; /* on the host */
+    uint8_t *bytes;      /* the same memory on the device */
     uint8_t *file, *work;
-    uint32_t *file_bytes, *quality;
+    uint32_t *file_bytes, *quality, *ssim;
 };
 
 static struct encode_result result_of(const struct engine_task *task, size_t index)
@@ -238,23 +238,31 @@ static struct encode_result result_of(const struct engine_task *task, size_t ind
         .work = buffers.scratch + encoder->work_at,
         .file_bytes = &report->file_bytes[index],
         .quality = &report->quality[index],
+        .ssim = &report->ssim[index],
     };
 }
 
 static void add_jpeg(const struct encode_result *result, struct encode_images *images)
 {
     const struct jpeg_prelude *prelude = result->prelude;
+    uint8_t *header = result->bytes + offsetof(struct jpeg_prelude, header);
     images->of.jpeg[images->count++] = (struct jpeg_encode_image){
         .source = result->source,
         .h = result->encoder->h,
         .v = result->encoder->v,
         .quant = prelude->quant[0],
-        .header = result->bytes + offsetof(struct jpeg_prelude, header),
+        .header = header,
         .header_bytes = prelude->header_bytes,
         .file = result->file,
         .capacity = result->encoder->capacity,
         .file_bytes = result->file_bytes,
         .work = result->work,
+        .ssim = result->encoder->ssim,
+        .quality_min = result->encoder->quality_min,
+        .quality_max = result->encoder->quality,
+        .header_quants = {header + prelude->quant_at[0], header + prelude->quant_at[1]},
+        .found_quality = result->quality,
+        .found_ssim = result->ssim,
     };
 }
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "codecs/jpeg/frame.h"
+#include "gpu/jpeg/encode_quality.h"
+#include "gpu/jpeg/quant.h"
 
 /* Returns the kind (JPEG_ENCODE_KINDS) of such images; -1: the device cannot encode them. */
 static int kind_of(uint32_t channels, uint32_t h, uint32_t v)
@@ -116,19 +118,49 @@ static bool has_baseline_tables(const struct jpeg_encode_image *image)
     return !outside;
 }
 
+static bool has_valid_search(const struct jpeg_encode_image *image)
+{
+    return image->ssim == 0 ||
+           (image->ssim > 0 && image->ssim < SSIM_ONE && image->quality_min >= QUALITY_LOWEST &&
+            image->quality_min <= image->quality_max && image->quality_max <= QUALITY_HIGHEST);
+}
+
 static bool is_valid(const struct jpeg_encode_image *image)
 {
     const struct image *source = &image->source;
     return source->width >= 1 && source->width <= SIDE_CEILING && source->height >= 1 &&
-           source->height <= SIDE_CEILING &&
-           kind_of(source->channels, image->h, image->v) >= 0 &&
+           source->height <= SIDE_CEILING && kind_of(source->channels, image->h, image->v) >= 0 &&
            source->stride % STRIDE_ALIGN == 0 && source->stride <= UINT32_MAX / DCT_SIDE &&
            source->stride >= (size_t)source->width * source->channels &&
            (uintptr_t)source->pixels % JPEG_ENCODE_ALIGN == 0 &&
            (uintptr_t)image->file % JPEG_ENCODE_ALIGN == 0 &&
            (uintptr_t)image->work % BUFFER_ALIGN == 0 &&
            (uintptr_t)image->header % sizeof(uint32_t) == 0 &&
-           image->header_bytes <= ENCODE_HEADER_MAX && has_baseline_tables(image);
+           image->header_bytes <= ENCODE_HEADER_MAX && has_baseline_tables(image) &&
+           has_valid_search(image);
+}
+
+/* Adds the searches to *batch. end: of the rest of the description. Returns the new end. */
+static size_t lay_out_searches(const struct jpeg_encode_image *images, uint32_t count, size_t end,
+                               struct jpeg_encode_batch *batch)
+{
+    uint64_t searches = 0, chunks = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (images[i].ssim == 0)
+            continue;
+        uint32_t trials = encode_search_trials(&images[i]);
+        searches++;
+        chunks += encode_search_describe(&images[i], 0, 0, NULL, NULL);
+        batch->search_trials = trials > batch->search_trials ? trials : batch->search_trials;
+    }
+    if (searches == 0)
+        return end;
+    if (chunks * CHUNK_UNITS > INT32_MAX)
+        return SIZE_MAX;
+    batch->search_chunks = (uint32_t)chunks;
+    batch->searches_at = divide_up(end, JPEG_ENCODE_ALIGN) * JPEG_ENCODE_ALIGN;
+    batch->search_chunks_at = batch->searches_at + searches * sizeof(struct encode_search);
+    return batch->search_chunks_at + (size_t)chunks * sizeof(struct encode_chunk);
 }
 
 /* Fills *batch. Returns the size of the description, or SIZE_MAX as jpeg_encode_describe. */
@@ -155,7 +187,8 @@ static size_t lay_out(const struct jpeg_encode_image *images, uint32_t count,
     batch->chunks_at = CODES_BYTES + count * sizeof(struct encode_descriptor);
     if (count > INT32_MAX || chunks * CHUNK_UNITS > INT32_MAX)
         return SIZE_MAX;
-    return batch->chunks_at + (size_t)chunks * sizeof(struct encode_chunk);
+    return lay_out_searches(images, count,
+                            batch->chunks_at + (size_t)chunks * sizeof(struct encode_chunk), batch);
 }
 
 /* ---- Huffman codes ---- */
@@ -181,18 +214,11 @@ static void write_codes(uint32_t *codes)
 
 /* ---- descriptors ---- */
 
-/* Computes the factors with which the kernels quantise: they multiply a coefficient by 1 / divisor
- * and round to the nearest integer. Floats round halves to even, but libjpeg rounds halves away
- * from zero. The factor is therefore increased a little. The results then equal libjpeg's for all
- * divisors and all coefficients; tests/cuda/test_jpeg_encode.c compares each one. */
 static void write_reciprocals(const uint16_t *quant, float reciprocals[DCT_AREA])
 {
     for (int row = 0; row < DCT_SIDE; row++)
-        for (int column = 0; column < DCT_SIDE; column++) {
-            double divisor = 8.0 * quant[DCT_SIDE * row + column];
-            reciprocals[DCT_SIDE * column + row] =
-                (float)(1.0 / divisor * (1.0 + 1.0 / (1 << 18)));
-        }
+        for (int column = 0; column < DCT_SIDE; column++)
+            reciprocals[DCT_SIDE * column + row] = quant_reciprocal(quant[DCT_SIDE * row + column]);
 }
 
 /* before: the image whose descriptor is before `to`, or NULL. Usually its factors are the same. */
@@ -237,19 +263,35 @@ static void write_descriptor(const struct jpeg_encode_image *image,
     write_factors(image, before, to);
 }
 
-/* Writes the descriptor and the chunks of an image. before: as for write_factors; index: of the
- * descriptor. */
+/* The parts of the description that are written next. */
+struct writer {
+    struct encode_descriptor *descriptors;
+    struct encode_chunk *chunk, *search_chunk;
+    struct encode_search *searches;
+    uint32_t index, search_index; /* of the next descriptor, and of the next search */
+};
+
+/* Writes the search of the image, if it has one. */
+static void write_search(const struct jpeg_encode_image *image, struct writer *to)
+{
+    if (image->ssim == 0)
+        return;
+    to->search_chunk += encode_search_describe(image, to->index, to->search_index,
+                                               &to->searches[to->search_index], to->search_chunk);
+    to->search_index++;
+}
+
+/* Writes the descriptor, the chunks and the search of an image. before: as for write_factors. */
 static void describe_image(const struct jpeg_encode_image *image,
-                           const struct jpeg_encode_image *before, uint32_t index,
-                           struct encode_descriptor *descriptor, struct encode_chunk **chunk)
+                           const struct jpeg_encode_image *before, struct writer *to)
 {
     struct extent extent = extent_of_image(image);
     uint32_t chunks = (uint32_t)chunk_count(&extent, image->header_bytes);
-    write_descriptor(image, before, &extent, descriptor);
-    for (uint32_t i = 0; i < chunks; i++, (*chunk)++) {
-        (*chunk)->image = index;
-        (*chunk)->first = i * CHUNK_UNITS;
-    }
+    write_descriptor(image, before, &extent, &to->descriptors[to->index]);
+    for (uint32_t i = 0; i < chunks; i++)
+        *to->chunk++ = (struct encode_chunk){to->index, i * CHUNK_UNITS};
+    write_search(image, to);
+    to->index++;
 }
 
 size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t count,
@@ -259,19 +301,21 @@ size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t cou
     if (needed > bytes)
         return needed;
     uint8_t *start = description;
-    struct encode_descriptor *descriptors = (struct encode_descriptor *)(start + CODES_BYTES);
-    struct encode_chunk *chunk = (struct encode_chunk *)(start + batch->chunks_at);
+    struct writer to = {
+        .descriptors = (struct encode_descriptor *)(start + CODES_BYTES),
+        .chunk = (struct encode_chunk *)(start + batch->chunks_at),
+        .searches = (struct encode_search *)(start + batch->searches_at),
+        .search_chunk = (struct encode_chunk *)(start + batch->search_chunks_at),
+    };
     const struct jpeg_encode_image *before = NULL;
-    uint32_t index = 0;
     write_codes((uint32_t *)start);
     for (int kind = 0; kind < JPEG_ENCODE_KINDS; kind++)
         for (uint32_t i = 0; i < count; i++) {
             const struct jpeg_encode_image *image = &images[i];
             if (kind_of(image->source.channels, image->h, image->v) != kind)
                 continue;
-            describe_image(image, before, index, &descriptors[index], &chunk);
+            describe_image(image, before, &to);
             before = image;
-            index++;
         }
     return needed;
 }

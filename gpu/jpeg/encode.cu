@@ -15,6 +15,7 @@
  */
 #include "gpu/jpeg/encode_colour.h"
 #include "gpu/jpeg/encode_gray.h"
+#include "gpu/jpeg/encode_quality.h"
 
 #define PLACE_THREADS_MAX 1024
 #define WRITE_THREADS 128
@@ -388,7 +389,7 @@ int jpeg_encode_launch(const struct jpeg_encode_batch *batch, void *description,
     args.chunks = (const struct encode_chunk *)(start + batch->chunks_at);
     args.chunk_count = (int)batch->chunks[JPEG_ENCODE_KINDS];
     args.write_units = 1;
-    int status = 0;
+    int status = encode_search_launch(batch, start, stream);
     for (int kind = 0; kind < JPEG_ENCODE_KINDS && status == 0; kind++)
         status = launch_kind(kind, &args, batch, stream);
     if (status)

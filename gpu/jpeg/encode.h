@@ -15,6 +15,9 @@
  *     cudaMemcpyAsync(description, pinned, bytes, cudaMemcpyHostToDevice, stream);
  *     jpeg_encode_launch(&batch, description, stream);
  *
+ * With `ssim`, the device first finds the quality at which the file has this similarity to the
+ * image, without the host (encode_quality.cu).
+ *
  * The functions may be called on any thread. They neither allocate memory nor wait for the device.
  */
 #pragma once
@@ -53,6 +56,15 @@ struct jpeg_encode_image {
     uint32_t *file_bytes; /* Device or pinned memory: receives the length of the file. 0: the file
                              would be longer than `capacity` or than JPEG_ENCODE_FILE_MAX, and
                              nothing was written to it. */
+    /* A search for a quality (codecs/ssim_search.h). The file also counts as too long if libjpeg's
+     * versions decode the file of a trial differently. */
+    int ssim;                     /* the similarity, in units of 1 / SSIM_ONE; 0: no search, and
+                                     the rest is not used */
+    int quality_min, quality_max; /* 1 to 100 */
+    uint8_t *header_quants[2];    /* The values of the tables of quantisers in the header, which is
+                                     then on the device: the kernels write those of the quality
+                                     that was found. Gray: one. */
+    uint32_t *found_quality, *found_ssim; /* device or pinned memory */
 };
 
 /* What jpeg_encode_launch must know of a batch. jpeg_encode_describe fills it, and callers do not
@@ -63,6 +75,9 @@ struct jpeg_encode_batch {
                                                chunks[k + 1] - 1 */
     uint32_t tiles_max;                     /* the most tiles of an image */
     size_t chunks_at;                       /* offset of the chunks in the description */
+    uint32_t search_chunks, search_trials;  /* the chunks of tiles of all searches; the most trials
+                                               of one */
+    size_t searches_at, search_chunks_at;   /* offsets in the description */
 };
 
 /* Returns a capacity that is enough for every image of this size, at any quality. Photographs need
@@ -76,10 +91,11 @@ size_t jpeg_encode_work_bytes(uint32_t width, uint32_t height, uint32_t channels
                               uint32_t v, size_t capacity);
 
 /* Writes the description of one or more images to `description`, host memory of `bytes` bytes, and
- * fills *batch. Returns the size of the description: about 630 bytes per image, and 8 bytes for
- * each 65,536 pixels. If this is more than `bytes`, nothing is written. Returns SIZE_MAX if a
- * member of an image does not fulfil its conditions above, an image has a side above SIDE_CEILING,
- * or the batch has too many pixels for one launch (more than 4 terapixels). */
+ * fills *batch. Returns the size of the description: about 630 bytes per image, or 790 with a
+ * search, and 8 bytes for each 65,536 pixels. If this is more than `bytes`, nothing is written.
+ * Returns SIZE_MAX if a member of an image does not fulfil its conditions above, an image has a
+ * side above SIDE_CEILING, or the batch has too many pixels for one launch (more than 4
+ * terapixels). */
 size_t jpeg_encode_describe(const struct jpeg_encode_image *images, uint32_t count,
                             void *description, size_t bytes, struct jpeg_encode_batch *batch);
 

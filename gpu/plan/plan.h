@@ -57,6 +57,8 @@ struct plan_encoder {
                             avif_prelude: the bytes before the compressed data (and of a WebP after
                             it), and what the encoder must know about them */
     int quality;         /* JPEG: 1 to 100; WebP: 0 to 100; AVIF: 1 to 99 */
+    int quality_min, ssim; /* JPEG: the lowest quality from quality_min to `quality` whose file has
+                              this similarity is used (codecs/ssim_search.h); 0: `quality` */
     uint32_t bytes_max; /* WebP: the quality is lowered until the file has at most so many bytes; 0:
                            any number */
     uint8_t h, v;        /* JPEG: the sampling factors of Y: see gpu/jpeg/encode.h; gray: 1 and 1 */
@@ -187,7 +189,9 @@ static inline bool plan_is_encoded(const struct plan_variant *variant)
 struct plan_report {
     uint32_t declined;                    /* the reason, or 0: the file was decoded */
     uint32_t file_bytes[JOB_OUTPUTS_MAX]; /* of each variant's file; 0: larger than its capacity */
-    uint32_t quality[JOB_OUTPUTS_MAX]; /* of each variant with bytes_max, which may be exceeded */
+    uint32_t quality[JOB_OUTPUTS_MAX];    /* of each variant with bytes_max, which may be exceeded,
+                                             or with ssim */
+    uint32_t ssim[JOB_OUTPUTS_MAX]; /* of each variant with ssim: the similarity of its file */
 };
 
 /*

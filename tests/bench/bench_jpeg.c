@@ -31,15 +31,16 @@
 #define EVERYTHING (STEP_UPLOAD | STEP_DECODE | STEP_SOBEL | STEP_ENCODE)
 
 static const struct jpeg_work
-    to_y = {"decode to Y", STEP_UPLOAD | STEP_DECODE, DECODE_LUMA, 8, false},
-    to_rgb = {"decode to RGB", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 8, false},
-    to_half = {"decode to RGB, 4/8", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 4, false},
-    to_quarter = {"decode to RGB, 2/8", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 2, false},
-    to_eighth = {"decode to RGB, 1/8", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 1, false},
-    to_edges = {"decode, sobel, encode", EVERYTHING, DECODE_LUMA, 8, false},
-    to_copy = {"decode, encode 4:2:0", EVERYTHING & ~(unsigned)STEP_SOBEL, DECODE_COLOUR, 8, false},
-    edges_stay = {"gray edges", EVERYTHING, DECODE_LUMA, 8, true},
-    copies_stay = {"RGB to 4:2:0", EVERYTHING & ~(unsigned)STEP_SOBEL, DECODE_COLOUR, 8, true};
+    to_y = {"decode to Y", STEP_UPLOAD | STEP_DECODE, DECODE_LUMA, 8, false, 0},
+    to_rgb = {"decode to RGB", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 8, false, 0},
+    to_half = {"decode to RGB, 4/8", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 4, false, 0},
+    to_quarter = {"decode to RGB, 2/8", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 2, false, 0},
+    to_eighth = {"decode to RGB, 1/8", STEP_UPLOAD | STEP_DECODE, DECODE_COLOUR, 1, false, 0},
+    to_edges = {"decode, sobel, encode", EVERYTHING, DECODE_LUMA, 8, false, 0},
+    to_copy =
+        {"decode, encode 4:2:0", EVERYTHING & ~(unsigned)STEP_SOBEL, DECODE_COLOUR, 8, false, 0},
+    edges_stay = {"gray edges", EVERYTHING, DECODE_LUMA, 8, true, 0},
+    copies_stay = {"RGB to 4:2:0", EVERYTHING & ~(unsigned)STEP_SOBEL, DECODE_COLOUR, 8, true, 0};
 
 /* Images in flight: streams times batch. */
 struct load {
@@ -162,6 +163,22 @@ static void part_encode(void)
     ROWS(&baseline, &copies, stored, STEP_ENCODE, {1, 1}, {2, 8}, {2, 60});
 }
 
+/* Thumbnails, and whole photographs, of a quality and of a similarity. */
+static void part_similar(void)
+{
+    static const char *const whats[] = {"encode, a quality of 85", "encode, a similarity of 0.98"};
+    for (int i = 0; i < 2; i++) {
+        struct jpeg_work work = copies_stay;
+        work.ssim = i > 0 ? SSIM_ONE / 100 * 98 : 0;
+        work.eighths = 2;
+        work.name = "RGB to 4:2:0, 2/8";
+        ROWS(&baseline, &work, whats[i], STEP_ENCODE, {1, 1}, {1, 15}, {1, 60}, {4, 60});
+        work.eighths = DECODE_EIGHTHS;
+        work.name = "RGB to 4:2:0";
+        ROWS(&baseline, &work, whats[i], STEP_ENCODE, {1, 1}, {1, 15});
+    }
+}
+
 static void part_edges(void)
 {
     ROWS(&baseline, &to_edges, "baseline photographs, memory to memory", EVERYTHING, {1, 1}, {4, 4},
@@ -211,9 +228,9 @@ static void part_progressive(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"decode", part_decode},          {"encode", part_encode}, {"edges", part_edges},
-             {"devices", part_devices},        {"small", part_small},   {"large", part_large},
-             {"progressive", part_progressive}};
+} parts[] = {{"decode", part_decode},   {"encode", part_encode},          {"edges", part_edges},
+             {"similar", part_similar}, {"devices", part_devices},        {"small", part_small},
+             {"large", part_large},     {"progressive", part_progressive}};
 
 static bool is_wanted(const char *name, int count, char **wanted)
 {
@@ -226,8 +243,9 @@ static bool is_wanted(const char *name, int count, char **wanted)
 int main(int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "--folder") != 0 || argv[2][0] == '\0') {
-        fprintf(stderr, "usage: bench_jpeg --folder PHOTOGRAPHS [decode] [encode] [edges] "
-                        "[devices] [small] [large] [progressive]\n");
+        fprintf(stderr,
+                "usage: bench_jpeg --folder PHOTOGRAPHS [decode] [encode] [edges] [similar] "
+                "[devices] [small] [large] [progressive]\n");
         return 2;
     }
     /* Streams that share a hardware queue wait for each other's kernels. */

@@ -13,7 +13,8 @@ works:
 - JPEG to edges (grayscale, sobel) and to thumbnails (512 x 512, inside), of quality 85: the
   baseline files, the progressive files, or both ("mixed"). A few photographs are copied until
   there are 64 files in all, because jobs that read one file at the same time slow each other down.
-- thumbnails of the baseline files as WebP, AVIF and PNG, their edges as PNG, whole photographs as
+- thumbnails of the baseline files with a similarity (SSIM) of 0.98 instead of a quality, and as
+  WebP, AVIF and PNG, their edges as PNG, whole photographs as
   WebP, and three sizes per job (1200, 640 and 320 pixels) as JPEG or WebP
 - the job of a photo site from README.md, for the baseline files, and the same without AVIF
 - PNG to edges as PNG, and to JPEG thumbnails: the baseline files, as PNGs of the daemon

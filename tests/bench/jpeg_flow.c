@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "codecs/jpeg/header.h"
+#include "codecs/quality_search.h"
 #include "gpu/jpeg/encode.h"
 #include "gpu/ops/sobel.h"
 #include "gpu/plan/pass.h"
@@ -38,7 +39,7 @@ struct flow {
     cudaStream_t stream;
     uint8_t *device, *pinned;
     size_t device_bytes, pinned_bytes, files_bytes;
-    size_t lengths_at, verdicts_at;    /* in pinned memory */
+    size_t lengths_at, verdicts_at, found_at; /* in pinned memory */
     size_t scan_verdicts_at;
     struct description scans, decode, encode;
     struct jpeg_progressive_batch scan_batch;
@@ -90,6 +91,7 @@ static void lay_out(struct flow *flow)
         lay_out_image(flow, &flow->images[i]);
     flow->lengths_at = take(&flow->pinned_bytes, flow->count * sizeof(uint32_t));
     flow->verdicts_at = take(&flow->pinned_bytes, flow->count * sizeof(uint32_t));
+    flow->found_at = take(&flow->pinned_bytes, 2 * flow->count * sizeof(uint32_t));
     flow->scan_verdicts_at = take(&flow->device_bytes, flow->count * sizeof(uint32_t));
 }
 
@@ -137,15 +139,27 @@ static size_t describe_encode(struct flow *flow, void *to, size_t bytes)
         struct flow_image *image = &flow->images[i];
         struct jpeg_prelude *prelude = (struct jpeg_prelude *)(flow->pinned + image->prelude_at);
         uint8_t factor = image->decoded.channels == 1 ? 1 : 2;
+        uint32_t *found = (uint32_t *)(flow->pinned + flow->found_at) + 2 * i;
         image->edges.pixels = flow->device + image->edges_at;
         image->last = flow->work.steps & STEP_SOBEL ? image->edges : image->decoded;
         list[i] = (struct jpeg_encode_image){
-            .source = image->last, .h = factor, .v = factor, .quant = prelude->quant[0],
-            .header = prelude->header, .header_bytes = prelude->header_bytes,
+            .source = image->last,
+            .h = factor,
+            .v = factor,
+            .quant = prelude->quant[0],
+            .header = prelude->header,
+            .header_bytes = prelude->header_bytes,
             .work = flow->device + image->encode_at,
             .file = (flow->work.stay ? flow->device : flow->pinned) + image->result_at,
             .capacity = image->capacity,
-            .file_bytes = (uint32_t *)(flow->pinned + flow->lengths_at) + i};
+            .file_bytes = (uint32_t *)(flow->pinned + flow->lengths_at) + i,
+            .ssim = flow->work.ssim,
+            .quality_min = QUALITY_LOWEST,
+            .quality_max = QUALITY_HIGHEST,
+            .header_quants = {prelude->header + prelude->quant_at[0],
+                              prelude->header + prelude->quant_at[1]},
+            .found_quality = found,
+            .found_ssim = found + 1};
     }
     size_t needed = jpeg_encode_describe(list, (uint32_t)flow->count, to, bytes,
                                          &flow->encode_batch);

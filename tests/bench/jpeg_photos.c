@@ -11,6 +11,8 @@
 
 #include <jpeglib.h>
 
+#include "codecs/ssim_quality.h"
+
 #define PHOTOS_MAX 256
 
 double bench_seconds(void)
@@ -226,6 +228,27 @@ bool photo_equals(const struct photo *photo, const struct image *size, const uin
 
 /* ---- work on all cores ---- */
 
+/* Returns the quality of the work's file of the image. */
+static int quality_of_work(const struct image *image, const struct jpeg_work *work)
+{
+    struct encode_request request = {.format = &formats[FORMAT_jpeg], .encoder = encoder_defaults};
+    struct codec_context *context;
+    struct ssim_trial result = {.quality = JPEG_QUALITY};
+    struct error error = {0};
+    uint8_t buffer[4096];
+    if (work->ssim == 0)
+        return JPEG_QUALITY;
+    request.encoder.quality = QUALITY_HIGHEST;
+    request.encoder.quality_min = QUALITY_LOWEST;
+    request.encoder.ssim = work->ssim;
+    context = codec_context_create();
+    if (codec_find_ssim(context, image, &request, buffer, sizeof buffer, &result, &error) !=
+        STATUS_OK)
+        fprintf(stderr, "%s\n", error.text);
+    codec_context_destroy(context);
+    return result.quality;
+}
+
 struct turn {
     struct photos *photos;
     const struct jpeg_work *work;
@@ -247,7 +270,7 @@ static void *work_thread(void *argument)
             result = image.pixels;
         }
         if (work->steps & STEP_ENCODE) {
-            result = encode(&image, JPEG_QUALITY, &bytes);
+            result = encode(&image, quality_of_work(&image, work), &bytes);
             free(image.pixels);
         }
         if (i < turn->photos->count) {

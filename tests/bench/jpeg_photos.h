@@ -26,6 +26,7 @@ struct jpeg_work {
     enum decode_as as; /* DECODE_LUMA or DECODE_COLOUR */
     uint32_t eighths;
     bool stay; /* files stay in device memory; otherwise the kernels store them to pinned memory */
+    int ssim;  /* of encoded files, in units of 1 / SSIM_ONE; 0: they have JPEG_QUALITY */
 };
 
 struct photo {

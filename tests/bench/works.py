@@ -78,7 +78,9 @@ def make_works(options, photos, folder):
              Work("mixed to edges", EDGES, photos if all(kinds.values()) else [],
                   turn=PROGRESSIVE_TURN),
              Work("progressive to edges", EDGES, kinds["progressive"], turn=PROGRESSIVE_TURN)]
-    for name, outputs in [("thumbnails as WebP", [("webp", THUMBNAILS)]),
+    similar = ("jpg", THUMBNAILS, {"quality": {"ssim": 0.98}})
+    for name, outputs in [("thumbnails of one similarity", [similar]),
+                          ("thumbnails as WebP", [("webp", THUMBNAILS)]),
                           ("thumbnails as AVIF", [("avif", THUMBNAILS, {"effort": 1})]),
                           ("thumbnails as smaller AVIF", [("avif", THUMBNAILS)]),
                           ("thumbnails as PNG", [("png", THUMBNAILS)]),

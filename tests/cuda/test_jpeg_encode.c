@@ -439,8 +439,16 @@ TEST(other_images_are_refused)
     uint32_t *length = (uint32_t *)4096;
     for (size_t i = 0; i < 128; i++)
         quant[i] = 1;
-    const struct jpeg_encode_image good = {{aligned, 10, 10, 3, 32}, 2, 2, quant, header, 4,
-                                           aligned, aligned, 100, length};
+    const struct jpeg_encode_image good = {.source = {aligned, 10, 10, 3, 32},
+                                           .h = 2,
+                                           .v = 2,
+                                           .quant = quant,
+                                           .header = header,
+                                           .header_bytes = 4,
+                                           .work = aligned,
+                                           .file = aligned,
+                                           .capacity = 100,
+                                           .file_bytes = length};
     struct jpeg_encode_batch batch;
     assert_true(jpeg_encode_describe(&good, 1, description, sizeof description, &batch) <
                 sizeof description);
@@ -494,8 +502,16 @@ TEST(quotients_equal_those_of_libjpeg)
     static uint8_t description[64 * 1024] __attribute__((aligned(16)));
     uint16_t quant[64];
     uint8_t *header = (uint8_t *)4096, *aligned = header;
-    struct jpeg_encode_image image = {{aligned, 10, 10, 1, 32}, 1, 1, quant, header, 4,
-                                      aligned, aligned, 100, (uint32_t *)4096};
+    struct jpeg_encode_image image = {.source = {aligned, 10, 10, 1, 32},
+                                      .h = 1,
+                                      .v = 1,
+                                      .quant = quant,
+                                      .header = header,
+                                      .header_bytes = 4,
+                                      .work = aligned,
+                                      .file = aligned,
+                                      .capacity = 100,
+                                      .file_bytes = (uint32_t *)4096};
     struct jpeg_encode_batch batch;
     for (unsigned divisor = 1; divisor <= 255; divisor++) {
         for (int i = 0; i < 64; i++)

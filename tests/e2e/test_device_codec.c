@@ -337,7 +337,8 @@ TEST(parameters_choose_the_encoder)
         {"'progressive':true,'subsampling':'422'", "cpu"},
         {"'max_bytes':2000", "cpu"},
         {"'max_bytes':0", "cuda:0"},
-        {"'quality':{'ssim':0.97}", "cpu"},
+        {"'quality':{'ssim':0.97}", "cuda:0"},
+        {"'quality':{'ssim':0.97},'max_bytes':900", "cpu"},
         {"'max_bytes':2500,'subsampling':'gray','optimize':true", "cpu"},
     };
     static const char *const names[] = {"420.jpg", "cmyk.jpg", "gray.jpg", "turned.jpg"};
@@ -363,6 +364,54 @@ TEST(parameters_choose_the_encoder)
     for (size_t i = 0; i < row_count * name_count; i++) {
         device_daemon_compare(text_of("cuda-o%zu.jpg", i), text_of("cpu-o%zu.jpg", i));
         device_daemon_compare(text_of("cuda-b%zu.jpg", i), text_of("cpu-b%zu.jpg", i));
+    }
+}
+
+/* Jobs of given similarities: a target and bounds that a quality reaches, that none does, and that
+ * each does; and several images in one batch. */
+static const char *const similar_jobs[] = {
+    "'outputs':[{'output':{'path':'%s-s0.jpg','quality':{'ssim':0.98}}}]",
+    "'outputs':[{'output':{'path':'%s-s1.jpg','quality':{'ssim':0.999,'max':60}},'ops':['invert']}"
+    "]",
+    "'outputs':[{'output':{'path':'%s-s2.jpg','quality':{'ssim':0.5,'min':40,'max':90}},"
+    "'ops':['sobel']}]",
+    "'outputs':[{'output':{'path':'%s-s3.jpg','quality':{'ssim':0.95},'subsampling':'444'},"
+    "'ops':[{'op':'resize','width':90}]}]",
+};
+static const char *const similar_inputs[] = {"420.jpg", "gray.jpg", "large_icc.jpg", "camera.jpg"};
+
+/* *texts: the quality and the similarity of each job. */
+static void run_similar(const char *engine, const char *encoder,
+                        char texts[COUNT_OF(similar_jobs) * COUNT_OF(similar_inputs)][64])
+{
+    for (size_t i = 0; i < COUNT_OF(similar_jobs) * COUNT_OF(similar_inputs); i++)
+        world_push(w, "{'id':'%zu','input':'%s',%s}", i, similar_inputs[i / COUNT_OF(similar_jobs)],
+                   text_of(similar_jobs[i % COUNT_OF(similar_jobs)], text_of("%s%zu", engine, i)));
+    for (size_t i = 0; i < COUNT_OF(similar_jobs) * COUNT_OF(similar_inputs); i++) {
+        cJSON *result = check_next(w);
+        assert_string_equal(json_text(result, "error.message"), "");
+        assert_string_equal(json_text(result, "outputs.0.encoder"), encoder);
+        snprintf(texts[atoi(json_text(result, "id"))], sizeof *texts, "quality %g, ssim %.6f",
+                 json_number(result, "outputs.0.quality"), json_number(result, "outputs.0.ssim"));
+        cJSON_Delete(result);
+    }
+}
+
+TEST(similar_files_equal_those_of_the_cpu)
+{
+    enum { jobs = COUNT_OF(similar_jobs) * COUNT_OF(similar_inputs) };
+    static char texts[2][jobs][64];
+    device_daemon_put_camera("camera.jpg", false);
+    struct process *daemon = start_on_device("auto");
+    run_similar("cuda", "cuda:0", texts[0]);
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    run_similar("cpu", "cpu", texts[1]);
+    check_stop(daemon);
+    for (size_t i = 0; i < jobs; i++) {
+        assert_string_equal(texts[0][i], texts[1][i]);
+        device_daemon_compare(text_of("cuda%zu-s%zu.jpg", i, i % COUNT_OF(similar_jobs)),
+                              text_of("cpu%zu-s%zu.jpg", i, i % COUNT_OF(similar_jobs)));
     }
 }
 

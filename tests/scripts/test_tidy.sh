@@ -88,7 +88,7 @@ includes() { # folder: the project's own headers that files of this folder inclu
     includes conf | grep -vE ': conf/'
     includes queue | grep -vE ': (conf|queue)/'
     includes codecs | grep -vE ': (conf|codecs)/' | grep -v '^codecs/avif/.*: gpu/avif/encode\.h$'
-    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|avif/frame|png/frame|png/png_tiles|webp/frame|median_cut|quality_search)\.h$'
+    includes gpu | grep -vE ': (conf|gpu)/' | grep -vE ': codecs/(image|jpeg/frame|jpeg/zigzag|avif/frame|png/frame|png/png_tiles|webp/frame|median_cut|quality_search|ssim_search)\.h$'
     includes daemon | grep -vE ': (conf|queue|codecs|gpu|daemon)/'
 } | check "folders only include lower ones: conf <- queue, codecs, gpu <- daemon, but for gpu/avif/encode.h"
 {
