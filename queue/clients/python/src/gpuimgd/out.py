@@ -113,8 +113,8 @@ def png(
         key, pixels have 8 bits per channel, or 1 bit after otsu and threshold.
     depth: 8 or 16; default: 8. The bits of a sample. With 16, gray and RGB of more than 8 bits in a
         PNG or a TIFF keep them: a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs,
-        samples of 8 bits are multiplied by 257. Then only the operations resize, crop, pad, flip,
-        transpose and rotate by multiples of 90 degrees are possible; with any other one, the output
+        samples of 8 bits are multiplied by 257. With 16, an output may have the operations resize,
+        crop, pad, flip, transpose and rotate by multiples of 90 degrees; with any other one, it
         fails. A colour profile is kept, not applied. Colours of 8 bits in the job are multiplied by
         257, too. The CPU decodes and encodes such files, and devices compute the operations. An
         error together with colors.
@@ -442,8 +442,8 @@ def image(
         8 bits per channel, or 1 bit after otsu and threshold.
     depth: 8 or 16. The bits of a sample. With 16, gray and RGB of more than 8 bits in a PNG or a
         TIFF keep them: a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs, samples of 8
-        bits are multiplied by 257. Then only the operations resize, crop, pad, flip, transpose and
-        rotate by multiples of 90 degrees are possible; with any other one, the output fails. A
+        bits are multiplied by 257. With 16, an output may have the operations resize, crop, pad,
+        flip, transpose and rotate by multiples of 90 degrees; with any other one, it fails. A
         colour profile is kept, not applied. Colours of 8 bits in the job are multiplied by 257,
         too. The CPU decodes and encodes such files, and devices compute the operations. An error
         together with colors.
