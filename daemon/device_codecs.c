@@ -92,12 +92,13 @@ static enum status make_webp(struct codec_context *codec, const struct encode_re
 
 /* ---- AVIF ---- */
 
-/* Files of the own encoder's fastest effort, which are not encoded again to reach a size. */
+/* Files of the own encoder's fastest effort, which are not encoded again to reach a size or a
+ * similarity. */
 static bool writes_avif(const struct encoder_settings *settings, const struct op_item *ops)
 {
     (void)ops;
     return avif_is_own(settings) && avif_own_effort(settings) == AVIF_DEVICE_EFFORT &&
-           settings->max_bytes == 0;
+           settings->max_bytes == 0 && settings->ssim == 0;
 }
 
 static enum status make_avif(struct codec_context *codec, const struct encode_request *request,
