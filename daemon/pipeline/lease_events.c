@@ -16,10 +16,13 @@
 #include "gpu/plan/op_list.h"
 #include "queue/job/result.h"
 
-/* A job may wait in one daemon for job_timeout_s before it goes back to the queue. */
-static void bound_wait(struct job_run *run, uint64_t now_ns)
+/* A job may wait in one daemon for job_timeout_s before it goes back to the queue. By the loop's
+ * time, jobs that were fetched together go back together, and so keep their order. */
+static void bound_wait(struct job_run *run)
 {
-    run->timing.waits_until_ns = clock_after_s(now_ns, run->pipeline->parts.options->job_timeout_s);
+    const struct pipeline *pipeline = run->pipeline;
+    run->timing.waits_until_ns = clock_after_s(uv_now(pipeline->tick.loop) * 1000000,
+                                               pipeline->parts.options->job_timeout_s);
 }
 
 static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
@@ -44,7 +47,7 @@ static struct job_run *take_run(struct pipeline *pipeline, struct lease *lease)
     run->worker_task.rank = ranks_next(&pipeline->ranks, lease->priority);
     run->timing.fetched_ns = clock_now_ns();
     run->timing.deadline_ns = CLOCK_STANDS;
-    bound_wait(run, run->timing.fetched_ns);
+    bound_wait(run);
     run->timing.queue_ms = -1;
     for (enum stage stage = 0; stage < STAGE_COUNT; stage++)
         run->timing.ms[stage] = -1;
@@ -200,7 +203,7 @@ void lease_events_start_decided(void *context, struct lease *lease, enum start_d
     if (decision == START_CANCELLED) {
         cancel(run);
     } else if (run->stage == STAGE_ASK) {
-        bound_wait(run, clock_now_ns());
+        bound_wait(run);
         pipeline_resume(run, obey(run, decision, kept));
     }
     pipeline_wake(pipeline);

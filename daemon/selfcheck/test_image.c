@@ -227,7 +227,7 @@ static bool make_plan(struct test_image *test, struct error *error)
 
 static bool make_result(struct test_image *test, struct codec_context *codec, struct error *error)
 {
-    struct engine_config config = {.kind = "cpu", .pinned_bytes = 16 * MIB};
+    struct engine_config config = {.kind = "cpu", .pinned_bytes = 2 * MIB};
     struct engine_memory memory = {0};
     struct engine_task task = {.plan = &test->plan, .memory = &memory};
     struct engine *cpu = NULL;

@@ -201,25 +201,34 @@ static inline double __fma_rn(double a, double b, double c)
 
 /* ---- tensor cores ---- */
 
+typedef float simt_four __attribute__((vector_size(16)));
+
+HOST_CALL void simt_put_four(simt_four *to, uint32_t word, bool is_signed)
+{
+    for (int i = 0; i < 4; i++, word >>= 8)
+        (*to)[i] = is_signed ? (float)(int8_t)word : (float)(uint8_t)word;
+}
+
 /* The products of gpu/ops/mma.cuh, on the registers of all lanes. Only lanes of this warp run
- * between the two barriers, so all warps use the same memory. */
+ * between the two barriers, so all warps use the same memory. Sums of 32 products of bytes are exact
+ * in float, and all processors multiply four floats at once. */
 HOST_CALL void simt_mma(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                         bool a_signed, bool b_signed)
 {
-    static uint8_t rows[16][32], columns[8][32];
+    static simt_four rows[16][8], columns[8][8];
     int group = lane_index() / 4, own = lane_index() % 4;
     for (int r = 0; r < 4; r++)
-        memcpy(&rows[group + r % 2 * 8][own * 4 + r / 2 * 16], &a[r], 4);
+        simt_put_four(&rows[group + r % 2 * 8][own + r / 2 * 4], a[r], a_signed);
     for (int r = 0; r < 2; r++)
-        memcpy(&columns[group][own * 4 + r * 16], &b[r], 4);
+        simt_put_four(&columns[group][own + r * 4], b[r], b_signed);
     warp_barrier();
     for (int r = 0; r < 4; r++) {
-        const uint8_t *row = rows[group + r / 2 * 8], *column = columns[own * 2 + r % 2];
-        int32_t product = 0;
-        for (int k = 0; k < 32; k++)
-            product +=
-                (a_signed ? (int8_t)row[k] : row[k]) * (b_signed ? (int8_t)column[k] : column[k]);
-        sum[r] = (int32_t)((uint32_t)sum[r] + (uint32_t)product);
+        const simt_four *row = rows[group + r / 2 * 8], *column = columns[own * 2 + r % 2];
+        simt_four product = row[0] * column[0];
+        for (int k = 1; k < 8; k++)
+            product += row[k] * column[k];
+        int32_t whole = (int32_t)(product[0] + product[1] + product[2] + product[3]);
+        sum[r] = (int32_t)((uint32_t)sum[r] + (uint32_t)whole);
     }
     warp_barrier();
 }

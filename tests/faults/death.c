@@ -348,13 +348,15 @@ static void wait_for_the_one_worker(struct rig *rig)
     rig_saw(rig, "%zu went back", process_log_count(daemon, 0, "goes back after it waited"));
 }
 
-/* Jobs that wait longer than job_timeout_s return to the queue, and are fetched again in order. */
+/* Jobs that wait longer than job_timeout_s return to the queue, and are fetched again in order. All
+ * are in the queue before the daemon starts, because only those that are fetched together go back
+ * together. */
 static void waiting_ones_go_back(struct rig *rig)
 {
     struct world *w = &rig->world;
-    struct process *daemon = start_slow(rig, 0.25, rig_option_s("job_timeout_s", 0.6));
-    push_with_time(rig, "p.jpg", 0.6);
-    rig_saw_if(rig, world_until(w, 20, SLOW, "LLEN %s:results", w->ns), "all answered");
+    push_with_time(rig, "p.jpg", 1.5);
+    struct process *daemon = start_slow(rig, 0.4, rig_option_s("job_timeout_s", 1.5));
+    rig_saw_if(rig, world_until(w, 60, SLOW, "LLEN %s:results", w->ns), "all answered");
     bool in_order = true;
     for (int i = 0; i < SLOW; i++) {
         char *text = redis_string(w->client, "LINDEX %s:results %d", w->ns, -1 - i);
