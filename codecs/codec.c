@@ -175,10 +175,10 @@ enum status codec_decode(struct codec_context *context, const uint8_t *bytes, si
     assert(dst->width == image_scaled(info->width, eighths));
     assert(dst->height == image_scaled(info->height, eighths));
     assert(dst->channels == codec_channels(info, request->as));
-    assert(request->as == DECODE_CMYK
-               ? info->cmyk
-               : request->as == DECODE_COLOUR || info->ycc ||
-                     (request->as == DECODE_LUMA && info->channels == 1));
+    assert(request->as != DECODE_CMYK || info->cmyk);
+    assert(request->as != DECODE_DEEP || info->deep);
+    assert(request->as != DECODE_YCC || info->ycc);
+    assert(request->as != DECODE_LUMA || info->ycc || info->channels == 1);
     assert(dst->stride >= (size_t)dst->width * dst->channels);
     if (codec_late(limits->deadline_ns))
         return error_set(error, STATUS_DECODE_LIMIT,
@@ -275,7 +275,9 @@ enum status codec_encode(struct codec_context *context, const struct image *src,
                          struct error *error)
 {
     const struct format *format = request->format;
-    assert(src->channels == 1 || src->channels == 3 || (src->channels == 4 && format->alpha));
+    uint32_t samples = image_samples(src->channels);
+    assert(samples == 1 || samples == 3 || (samples == 4 && format->alpha));
+    assert(!image_is_deep(src->channels) || format->parameters & TAKES(depth));
     assert(sink->capacity >= 4096);
     sink->total = 0;
     if (codec_late(request->deadline_ns))

@@ -57,6 +57,7 @@ struct image_info {
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
+    bool deep;               /* the file has more than 8 bits and allows DECODE_DEEP */
     bool scales;             /* decode_request.eighths may be 1, 2 or 4 */
     bool progressive;        /* or interlaced */
     bool gain_map;           /* the file has one, which no output gets (gain_map.h) */
@@ -83,7 +84,7 @@ struct image_info {
 
 struct decode_request {
     enum decode_as as; /* DECODE_LUMA needs info.ycc or channels == 1; DECODE_YCC needs info.ycc;
-                          DECODE_CMYK needs info.cmyk */
+                          DECODE_CMYK needs info.cmyk; DECODE_DEEP needs info.deep */
     uint32_t eighths;  /* decodes to eighths/8 of the size, as djpeg -scale does (image_scaled in
                           image.h). 0 or 8: full size. 1, 2 and 4 need info.scales */
 };
@@ -181,7 +182,10 @@ bool codec_read_frame(struct codec_context *context, const uint8_t *bytes, size_
 /* The channels of the file's image if it is decoded as `as`. */
 static inline uint32_t codec_channels(const struct image_info *info, enum decode_as as)
 {
-    return as == DECODE_LUMA ? 1 : as == DECODE_CMYK ? 4 : info->channels;
+    return as == DECODE_LUMA   ? 1
+           : as == DECODE_CMYK ? 4
+           : as == DECODE_DEEP ? 2 * info->channels
+                               : info->channels;
 }
 
 /* Decodes the file into dst. The sides of dst must be those of info, scaled by the request, and its
@@ -235,7 +239,8 @@ enum status codec_recompress(struct codec_context *context, const uint8_t *bytes
                              const struct image_info *info, const struct encode_request *request,
                              struct codec_sink *sink, struct error *error) MUST_CHECK;
 
-/* Encodes src, which has 1 or 3 channels, or 4 if the format holds alpha. The format is no tensor.
+/* Encodes src, which is gray or RGB, or RGBA if the format holds alpha; deep only if the format has
+ * the parameter depth. The format is no tensor.
  * Errors: encode_failed, over_budget, out_of_memory, timeout, or the status of flush. */
 enum status codec_encode(struct codec_context *context, const struct image *src,
                          const struct encode_request *request, struct codec_sink *sink,

@@ -13,6 +13,11 @@ const struct format formats[FORMAT_COUNT] = {
 };
 
 #define INTEGER   PARAMETER_IS_INTEGER, {NULL}
+#define EITHER                                                                                     \
+    PARAMETER_IS_EITHER,                                                                           \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
 #define QUALITY                                                                                    \
     PARAMETER_IS_QUALITY,                                                                          \
     {                                                                                              \
@@ -166,7 +171,7 @@ const char *parameter_text(enum encoder_parameter parameter, int value,
                            char text[PARAMETER_TEXT_BYTES])
 {
     const struct parameter_row *row = &encoder_parameters[parameter];
-    if (row->kind == PARAMETER_IS_INTEGER || row->kind == PARAMETER_IS_QUALITY)
+    if (row->kind <= PARAMETER_IS_QUALITY)
         snprintf(text, PARAMETER_TEXT_BYTES, "%d", value);
     else
         snprintf(text, PARAMETER_TEXT_BYTES, "%s",

@@ -102,6 +102,7 @@ struct format {
 
 enum parameter_kind {
     PARAMETER_IS_INTEGER,
+    PARAMETER_IS_EITHER, /* of two integers: min or max */
     PARAMETER_IS_QUALITY,
     PARAMETER_IS_BOOL,
     PARAMETER_IS_WORD

@@ -223,14 +223,14 @@ static void print_decode(const struct job_run *run, FILE *out)
     char scale[24] = "";
     if (run->decode.eighths != DECODE_EIGHTHS)
         snprintf(scale, sizeof scale, ", at %" PRIu32 "/%d", run->decode.eighths, DECODE_EIGHTHS);
-    fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 ", %zu bytes\n",
+    fprintf(out, "decode   %s%s: %" PRIu32 " x %" PRIu32 " x %" PRIu32 "%s, %zu bytes\n",
             run->decode.as == DECODE_LUMA   ? "luma, the Y channel alone"
             : run->decode.as == DECODE_YCC  ? "Y, Cb and Cr, for gray and for colours"
             : run->decode.as == DECODE_CMYK ? "CMYK, for its profile"
             : run->info.channels == 1       ? "gray"
                                             : "colour",
-            scale, decoded.width, decoded.height, decoded.channels,
-            decoded.stride * decoded.height);
+            scale, decoded.width, decoded.height, image_samples(decoded.channels),
+            image_is_deep(decoded.channels) ? " of 16 bits" : "", decoded.stride * decoded.height);
 }
 
 /* Prints the parameters of the encoder that are in the job. */
@@ -278,7 +278,7 @@ static void print_output(const struct job_run *run, size_t index, FILE *out)
     const struct plan_variant *variant = &run->plan.variants[output->variant];
     print_format(run, index, out);
     fprintf(out, ", %" PRIu32 " x %" PRIu32 " x %" PRIu32, variant->width, variant->height,
-            variant->channels);
+            image_samples(variant->channels));
     print_parameters(&run->job.outputs[index], out);
     fputc('\n', out);
     if (run->job.outputs[index].encoder.recompress)
@@ -310,7 +310,8 @@ static bool add_number(cJSON *object, const char *key, double value)
 static bool add_size(cJSON *object, uint32_t width, uint32_t height, uint32_t channels)
 {
     return add_number(object, "width", width) && add_number(object, "height", height) &&
-           add_number(object, "channels", channels);
+           add_number(object, "channels", image_samples(channels)) &&
+           (!image_is_deep(channels) || add_number(object, "depth", 16));
 }
 
 /* Adds the members that the error in a job's result has. */

@@ -1,4 +1,6 @@
 /* png_decode.c - reads PNGs with libpng, and the usual ones around it (png_stream.h). */
+#include <endian.h>
+
 #include "codecs/png/png_stream.h"
 
 /* The most chunks with text, palettes and unknown data that libpng keeps of a file. */
@@ -220,6 +222,7 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
     if (codec_check_size("PNG", info->width, info->height, limits, state->error) != STATUS_OK)
         return;
     info->channels = channels_of(state);
+    info->deep = png_get_bit_depth(state->png, state->info) == 16;
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(state, info);
     info->frames = count_frames(state);
@@ -260,14 +263,18 @@ enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
 
 /* ---- decode ---- */
 
-/* Converts to 8-bit gray, RGB or RGBA. Samples of 16 bits are rounded to nearest. */
+/* Converts to gray, RGB or RGBA. Samples of 16 bits are rounded to 8 to nearest, unless the image
+ * is deep. */
 static void set_transforms(struct png_state *state, uint32_t channels)
 {
     int type = png_get_color_type(state->png, state->info);
-    if (png_get_bit_depth(state->png, state->info) == 16)
+    bool is_wide = png_get_bit_depth(state->png, state->info) == 16;
+    if (is_wide && !image_is_deep(channels))
         png_set_scale_16(state->png);
+    else if (is_wide && htobe16(1) != 1)
+        png_set_swap(state->png);
     png_set_expand(state->png);
-    if (channels == 4 && (type & PNG_COLOR_MASK_COLOR) == 0)
+    if (image_samples(channels) == 4 && (type & PNG_COLOR_MASK_COLOR) == 0)
         png_set_gray_to_rgb(state->png);
     state->passes = png_set_interlace_handling(state->png);
     png_read_update_info(state->png, state->info);
@@ -275,8 +282,10 @@ static void set_transforms(struct png_state *state, uint32_t channels)
 
 static void decode_rows(struct png_state *state, const struct image *dst)
 {
+    bool is_deep = png_get_bit_depth(state->png, state->info) == 16;
     set_transforms(state, dst->channels);
-    if (png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
+    if ((image_is_deep(dst->channels) && !is_deep) ||
+        png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
         png_get_image_height(state->png, state->info) != dst->height)
         /* uncovered: net (tests/coverage/reasons.txt) */
         codec_fail(state, STATUS_INTERNAL, "the PNG is no longer the probed file (%u x %u pixels)",
@@ -296,7 +305,7 @@ static void decode_rows(struct png_state *state, const struct image *dst)
 /* Returns false if libpng must read the rows. */
 static bool decode_stream(struct png_state *state, const struct image *dst)
 {
-    if (!png_stream_takes(state) ||
+    if (!png_stream_takes(state) || image_is_deep(dst->channels) ||
         png_get_rowbytes(state->png, state->info) != (size_t)dst->width * dst->channels ||
         png_get_image_height(state->png, state->info) != dst->height)
         return false;
@@ -323,7 +332,8 @@ static enum status decode(struct png_state *state, const uint8_t *bytes, size_t 
     return error->status;
 }
 
-/* info and request are not used: the file alone determines the channels. */
+/* info and request are not used: the channels of dst say whether it is deep, and the file alone
+ * determines all else. */
 enum status png_decode(void *state, const uint8_t *bytes, size_t length,
                        const struct image_info *info, const struct decode_request *request,
                        const struct codec_limits *limits, const struct image *dst,

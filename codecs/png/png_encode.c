@@ -1,4 +1,6 @@
 /* png_encode.c - writes PNGs: headers with libpng, pixels with libpng or the own encoder. */
+#include <endian.h>
+
 #include "codecs/png/header.h"
 #include "codecs/png/png_samples.h"
 #include "codecs/png/png_state.h"
@@ -58,7 +60,7 @@ static bool is_own_level(const struct encoder_settings *settings)
 
 bool png_is_for_devices(const struct encoder_settings *settings)
 {
-    return is_own_level(settings) && settings->colors == 0;
+    return is_own_level(settings) && settings->colors == 0 && settings->depth < 16;
 }
 
 /* Whether libpng would accept the profile; if not, the output gets none. libpng 1.6.47 and later
@@ -122,11 +124,11 @@ static void set_header(struct png_state *state, const struct image *src)
     static const int types[] = {[1] = PNG_COLOR_TYPE_GRAY, [3] = PNG_COLOR_TYPE_RGB,
                                 [4] = PNG_COLOR_TYPE_RGB_ALPHA};
     const struct png_samples *samples = state->samples;
-    int type = samples == NULL    ? types[src->channels]
+    int depth = image_is_deep(src->channels) ? 16 : samples == NULL ? 8 : (int)samples->depth;
+    int type = samples == NULL    ? types[image_samples(src->channels)]
                : samples->is_gray ? PNG_COLOR_TYPE_GRAY
                                   : PNG_COLOR_TYPE_PALETTE;
-    png_set_IHDR(state->png, state->info, src->width, src->height,
-                 samples == NULL ? 8 : (int)samples->depth, type, PNG_INTERLACE_NONE,
+    png_set_IHDR(state->png, state->info, src->width, src->height, depth, type, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     if (type == PNG_COLOR_TYPE_PALETTE)
         set_palette(state);
@@ -153,7 +155,7 @@ static void open_writer(struct png_state *state, const struct image *src,
     struct image_density density;
     if (codec_convert_density(&request->density, DENSITY_METRE, PNG_UINT_31_MAX, &density))
         png_set_pHYs(png, state->info, density.x, density.y, PNG_RESOLUTION_METER);
-    if (request->icc != NULL && src->channels >= 3 &&
+    if (request->icc != NULL && image_samples(src->channels) >= 3 &&
         can_write_profile(request->icc, request->icc_bytes))
         png_set_iCCP(png, state->info, "icc", PNG_COMPRESSION_TYPE_BASE, request->icc,
                      (png_uint_32)request->icc_bytes);
@@ -185,6 +187,16 @@ static bool is_late(const struct png_state *state, const struct image *src, uint
     return checks && codec_late(deadline_ns);
 }
 
+/* Returns a row of a deep image with its samples in the order of bytes of a PNG. */
+static const uint8_t *swap_row(struct png_state *state, const uint8_t *row, size_t samples)
+{
+    const uint16_t *from = (const uint16_t *)(const void *)row;
+    uint16_t *to = (uint16_t *)(void *)state->swapped;
+    for (size_t i = 0; i < samples; i++)
+        to[i] = htobe16(from[i]);
+    return state->swapped;
+}
+
 static void write_rows(struct png_state *state, const struct image *src,
                        const struct encode_request *request)
 {
@@ -194,6 +206,8 @@ static void write_rows(struct png_state *state, const struct image *src,
         const uint8_t *row = src->pixels + state->rows_done * src->stride;
         if (state->samples != NULL)
             row = png_samples_row(state->samples, row);
+        if (state->swapped != NULL)
+            row = swap_row(state, row, (size_t)src->width * image_samples(src->channels));
         if (state->writer != NULL)
             png_writer_row(state->writer, row);
         else
@@ -216,6 +230,11 @@ static void open_rows(struct png_state *state, const struct image *src,
                       const struct encode_request *request)
 {
     const struct png_samples *samples = state->samples;
+    if (image_is_deep(src->channels)) {
+        state->swapped = malloc(src->stride);
+        if (state->swapped == NULL)
+            codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for a row of a PNG");
+    }
     if (!suits_own(state, &request->encoder))
         return;
     /* The units of filters are bytes if samples have fewer bits. */
@@ -243,6 +262,7 @@ enum status png_encode(void *opaque, const struct image *src,
     }
     png_writer_close(state->writer);
     png_samples_destroy(state->samples);
+    free(state->swapped);
     png_destroy_write_struct(&state->png, &state->info);
     return error->status;
 }

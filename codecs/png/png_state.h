@@ -44,6 +44,7 @@ struct png_state {
     size_t used;              /* bytes in the sink's buffer */
     struct png_samples *samples; /* NULL: those of the image are written as they are */
     struct png_writer *writer; /* of the pixels; NULL: libpng writes them */
+    uint8_t *swapped; /* a row of a deep image in the order of bytes of a PNG; NULL: not needed */
 };
 
 /* Writes where the reader or writer is: "after 7 of 12 rows". Returns `text`. */

@@ -131,6 +131,7 @@ static enum status take_header(const struct codec_reply *reply, size_t length,
     info->channels = reply->channels;
     info->frames = reply->frames;
     info->cmyk = reply->is_cmyk != 0;
+    info->deep = reply->is_deep != 0;
     if (reply->per_metre_x > 0 && reply->per_metre_y > 0)
         info->density =
             (struct image_density){reply->per_metre_x, reply->per_metre_y, DENSITY_METRE};
@@ -234,7 +235,7 @@ enum status codec_process_decode(void *state, const uint8_t *bytes, size_t lengt
                               .work_bytes = info->codec_bytes - region,
                               .deadline_ns = limits->deadline_ns,
                               .caller = limits->caller};
-    (void)request; /* the channels of dst say whether CMYK is decoded as it is */
+    (void)request; /* the channels of dst say how the file is decoded */
     do {
         if (codec_process_begin(state, &task, error) == STATUS_OK)
             decode(state, &task, bytes, length, limits->page, dst, error);

@@ -333,6 +333,7 @@ static void check_output(struct job_run *run, size_t index)
         check_url(run, index, error) != STATUS_OK ||
         op_list_parse(ops, output->ops, listed ? (int)index : -1, error) != STATUS_OK ||
         check_no_ops(run, index, error) != STATUS_OK ||
+        (output->encoder.depth == 16 && op_list_check_deep(*ops, error) != STATUS_OK) ||
         job_overlays_check(run, index, run->bounds.ns, error) != STATUS_OK ||
         job_place_is_given(&output->place) || op_list_gives_values(*ops))
         return;
@@ -467,6 +468,7 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
             .opaque = pixels && (!output->format->alpha || rgb),
             .gray = pixels &&
                     (encoder->subsampling == SUBSAMPLING_GRAY || encoder->channels == TENSOR_GRAY),
+            .deep = pixels && encoder->depth == 16,
             .no_picture = !pixels,
             .tensor = {.wanted = output->format && output->format->tensor,
                        .type = (enum tensor_type)encoder->type,
@@ -482,11 +484,14 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
     return count;
 }
 
-/* CMYK is decoded as it is if its profile will be used. */
+/* A deep image is decoded as it is for a deep output, and CMYK if its profile will be used. */
 static enum decode_as choose_colours(const struct job_run *run, const struct plan_target *targets,
                                      size_t count)
 {
     bool has_profile = image_info_icc_is_cmyk(&run->info);
+    for (size_t i = 0; i < count && run->info.deep; i++)
+        if (targets[i].deep)
+            return DECODE_DEEP;
     if (run->info.ycc)
         return plan_decode_as(targets, count);
     for (size_t i = 0; i < run->job.output_count && run->info.cmyk && has_profile; i++)

@@ -329,11 +329,13 @@ def mdoc_free(text):
 
 def encoder_type(row):
     return {"integer": "int", "quality": "Union[int, Quality]", "boolean": "bool",
+            "either": literal((row["min"], row["max"])),
             "word": literal(row.get("words", ()))}[row["kind"]]
 
 
 def encoder_text(row, standard):
     text = (f"{row['min']} to {row['max']}" if row["kind"] in ("integer", "quality") else
+            f"{row['min']} or {row['max']}" if row["kind"] == "either" else
             "True or False" if row["kind"] == "boolean" else ", ".join(row["words"]))
     text += f"; default: {'none' if standard is None else standard}." if standard != "" else "."
     return text + (" " + mdoc_free(row["help"]) if row["help"] else "")
@@ -425,6 +427,8 @@ def place_object(keys, more):
 def encoder_schema(row):
     if row["kind"] == "quality":
         return {"anyOf": [spread(row["min"], row["max"], "integer"), {"$ref": "#/$defs/quality"}]}
+    if row["kind"] == "either":
+        return {"enum": [row["min"], row["max"]]}
     return ({"type": "boolean"} if row["kind"] == "boolean" else {"enum": row["words"]}
             if row["kind"] == "word" else spread(row["min"], row["max"], "integer"))
 
@@ -444,6 +448,8 @@ def format_rules(d):
     rules = [{"if": {"properties": {"lossless": {"const": True}}, "required": ["lossless"]},
               "then": {"properties": {"max_bytes": {"maximum": 0},
                                       "quality": {"type": "integer"}}}},
+             {"if": {"properties": {"depth": {"const": 16}}, "required": ["depth"]},
+              "then": {"properties": {"colors": False}}},
              {"if": {"required": ["normalize"]},
               "then": {"required": ["type"], "properties": {"type": {"enum": ["f16", "f32"]}}}}]
     rules.append({

@@ -53,6 +53,19 @@ static bool read_word(const struct check *check, const cJSON *object, const char
                   list_words(row, known));
 }
 
+static bool read_either(const struct check *check, const cJSON *object, const char *where,
+                        const struct parameter_row *row, int *setting)
+{
+    const cJSON *item = member(object, row->name);
+    if (!item)
+        return true;
+    if (!is_integer(item, row->min, row->min) && !is_integer(item, row->max, row->max))
+        return refuse(check, "%s.%s is %s; it must be %d or %d", where, row->name, shown(item),
+                      row->min, row->max);
+    *setting = (int)item->valuedouble;
+    return true;
+}
+
 static bool read_parameter(const struct check *check, const cJSON *object, const char *where,
                            const struct parameter_row *row, int *setting)
 {
@@ -61,6 +74,8 @@ static bool read_parameter(const struct check *check, const cJSON *object, const
     switch (row->kind) {
     case PARAMETER_IS_WORD:
         return read_word(check, object, where, row, setting);
+    case PARAMETER_IS_EITHER:
+        return read_either(check, object, where, row, setting);
     case PARAMETER_IS_BOOL:
         if (!read_bool(check, object, where, row->name, &flag))
             return false;
@@ -124,6 +139,11 @@ static bool read_encoder(const struct check *check, const cJSON *object, const c
         if (member(object, row->name))
             output->given |= 1u << i;
     }
+    if (output->encoder.depth == 16 && output->encoder.colors > 0)
+        return refuse(check,
+                      "%s.depth is 16, but colors is %d, and a palette has colours of 8 bits; omit "
+                      "one of the two",
+                      where, output->encoder.colors);
     return true;
 }
 

@@ -208,9 +208,11 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
                                      .exif_bytes = info->exif_bytes,
                                      .xmp = info->xmp,
                                      .xmp_bytes = info->xmp_bytes};
-    if (format->becomes || (canvas->image.channels == 4 && !format->alpha) ||
-        (canvas->image.channels == 1 && !format->gray) || codec_refusal(format, true) ||
-        codec_refusal(format, false))
+    uint32_t channels = canvas->image.channels;
+    bool is_deep = image_is_deep(channels);
+    if (format->becomes || (is_deep && !(format->parameters & TAKES(depth))) ||
+        (channels == 4 && !format->alpha) || (channels == 1 && !format->gray) ||
+        codec_refusal(format, true) || codec_refusal(format, false))
         return;
     one_page.page = 0;
     encode(canvas, &request, &sink);
@@ -218,14 +220,15 @@ static void check_encoded(const struct canvas *canvas, const struct image_info *
     FUZZ_MUST(codec_probe(context, sink.bytes, sink.length, limits, &again, &error) == STATUS_OK);
     check_metadata(canvas, info, &again);
     /* Some libraries omit an opaque alpha. */
-    if (again.channels != canvas->image.channels) {
-        FUZZ_MUST(again.channels == 3 && canvas->image.channels == 4 && !format->lossless &&
+    if (again.channels != image_samples(channels)) {
+        FUZZ_MUST(again.channels == 3 && channels == 4 && !format->lossless &&
                   is_opaque(&canvas->image));
         image_info_clear(&again);
         free(sink.bytes);
         return;
     }
-    struct decode_request whole = {0};
+    FUZZ_MUST(again.deep == is_deep);
+    struct decode_request whole = {.as = is_deep ? DECODE_DEEP : DECODE_COLOUR};
     struct canvas back;
     canvas_open(&back, &again, &whole, 0);
     FUZZ_MUST(codec_decode(context, sink.bytes, sink.length, &again, &whole, limits, &back.image,
@@ -309,6 +312,8 @@ void decode_check(const uint8_t *bytes, size_t length)
             other.as = DECODE_COLOUR;
         if (info.cmyk != (other.as == DECODE_CMYK))
             other.as = info.cmyk ? DECODE_CMYK : DECODE_COLOUR;
+        if (info.deep && length % 8 < 4)
+            other.as = DECODE_DEEP;
         if (!info.scales)
             other.eighths = DECODE_EIGHTHS;
         check_request(bytes, length, &info, &colour, &limits);

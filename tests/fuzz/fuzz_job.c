@@ -134,6 +134,9 @@ static void check_job(const struct job *job, const struct job_rules *rules)
         struct encoder_settings encoder = output->encoder;
         for (unsigned p = 0; p < PARAMETER_COUNT; p++) {
             int value = *encoder_setting(&encoder, p);
+            bool is_either = encoder_parameters[p].kind == PARAMETER_IS_EITHER;
+            FUZZ_MUST(!is_either || value == encoder_parameters[p].min ||
+                      value == encoder_parameters[p].max);
             if (output->given >> p & 1)
                 FUZZ_MUST(value >= encoder_parameters[p].min && value <= encoder_parameters[p].max);
             else

@@ -29,7 +29,7 @@ BEYOND = [
     # rules between parameters, and those that depend on the image
     r"is no key of the formats of", r"but the job has many images", r"low must not be above high", r"it must be at most max", r"recompress makes a JPEG XL", r"at this operation", r"has focus and gravity",
     r"needs fit cover|needs fit contain|needs both width and height|needs width",
-    r"weights sum to", r"must be below in_white", r"its absolute value must be at least",
+    r"weights sum to", r"works with 8 bits|with a depth of 16|which a depth of 16 excludes", r"must be below in_white", r"its absolute value must be at least",
     r"the absolute values of kernel", r"has [xy] without [xy]", r"has x, y and gravity",
     r"has \w+ and \w+; give the size", r"must be an array of \d+ numbers",
     r"no operation that gives values", r"to be \w+ \w+, but",

@@ -87,6 +87,7 @@ static cJSON *operations(void)
 static cJSON *encoder_parameter(unsigned index)
 {
     static const char *const names[] = {[PARAMETER_IS_INTEGER] = "integer",
+                                        [PARAMETER_IS_EITHER] = "either",
                                         [PARAMETER_IS_QUALITY] = "quality",
                                         [PARAMETER_IS_BOOL] = "boolean",
                                         [PARAMETER_IS_WORD] = "word"};

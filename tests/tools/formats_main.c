@@ -48,7 +48,9 @@ static void print_parameter(enum encoder_parameter parameter)
     char takers[FORMAT_LIST_BYTES], standard[PARAMETER_TEXT_BYTES];
     printf(".It Va %s\nOf %s, ", row->name,
            format_list(FORMAT_TITLES, 1u << parameter, "%s", " and ", takers));
-    if (row->kind == PARAMETER_IS_INTEGER || row->kind == PARAMETER_IS_QUALITY) {
+    if (row->kind == PARAMETER_IS_EITHER) {
+        printf("%d or %d, by default %d;\n", row->min, row->max, row->standard);
+    } else if (row->kind == PARAMETER_IS_INTEGER || row->kind == PARAMETER_IS_QUALITY) {
         print_range(row, parameter);
     } else if (row->kind == PARAMETER_IS_BOOL) {
         printf("true or false, by default %s;\n", row->standard ? "true" : "false");

@@ -63,6 +63,7 @@ static void read_info(TIFF *tiff, const struct tiff_numbers *numbers, uint64_t d
     reply->channels = layout.channels;
     reply->is_gray = layout.colours == 1 && layout.photometric != PHOTOMETRIC_PALETTE;
     reply->is_cmyk = tiff_is_cmyk(&layout);
+    reply->is_deep = tiff_is_deep(&layout);
     reply->orientation = orientation >= 1 && orientation <= ORIENTATION_MAX ? orientation : 1;
     bool has_scans = layout.compression == COMPRESSION_JPEG && tiff_has_scans(tiff, numbers);
     reply->decode_bytes += tiff_decode_bytes(&layout, call->file_bytes, has_scans);

@@ -1,10 +1,11 @@
 /*
  * tiff_decode.c - reads the pixels of a TIFF (tiff_impl.h).
  *
- * Each row is read as packed samples: of each pixel its colours, then its alpha, with 8 bits. Then
- * its colours are converted. Strips are decompressed row by row. So a file may have the whole image
- * in one strip, and a decode holds a few rows. Each plane of such a file is read with a TIFF of its
- * own. Tiles, and strips of YCbCr in blocks, are decompressed as a whole: a band of rows.
+ * Each row is read as packed samples: of each pixel its colours, then its alpha, with 8 bits, or
+ * with 16 for a deep image. Then its colours are converted. Strips are decompressed row by row. So
+ * a file may have the whole image in one strip, and a decode holds a few rows. Each plane of such a
+ * file is read with a TIFF of its own. Tiles, and strips of YCbCr in blocks, are decompressed as a
+ * whole: a band of rows.
  */
 #ifdef GPUIMGD_TIFF
 
@@ -26,6 +27,7 @@ struct reader {
                            file, or a strip of WebP */
     struct tiff_layout layout;
     unsigned used;               /* samples that are read of a pixel */
+    unsigned sample_bytes;       /* of a packed sample: 1, or 2 for a deep image */
     TIFF *tiffs[USED_MAX];       /* by plane; only the first one unless strips are in planes */
     uint8_t *raw;                /* a decompressed row, tile or strip */
     uint8_t *band;               /* packed samples */
@@ -44,13 +46,38 @@ static uint8_t scale(unsigned value, unsigned most)
     return (uint8_t)((value * 255 + most / 2) / most);
 }
 
+/* The sample `index` of a row. */
+static unsigned bits_at(const uint8_t *row, size_t index, unsigned bits)
+{
+    size_t at = index * bits;
+    const uint8_t *bytes = row + at / 8;
+    uint32_t three = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+    return three >> (24 - at % 8 - bits) & ((1u << bits) - 1);
+}
+
+/* As take_sample, for a deep image. */
+static void take_deep(const struct reader *reader, const uint8_t *row, unsigned first,
+                      unsigned step, uint32_t count, uint16_t *to)
+{
+    unsigned bits = reader->layout.bits, used = reader->used, most = (1u << bits) - 1;
+    const uint16_t *wide = (const uint16_t *)row;
+    for (uint32_t i = 0; i < count; i++) {
+        size_t index = (size_t)i * step + first;
+        to[(size_t)i * used] =
+            bits == 16 ? wide[index]
+                       : (uint16_t)((bits_at(row, index, bits) * 65535 + most / 2) / most);
+    }
+}
+
 /* Takes the sample `first` of each of `count` pixels of a row, which has `step` samples per
  * pixel. */
 static void take_sample(const struct reader *reader, const uint8_t *row, unsigned first,
                         unsigned step, uint32_t count, uint8_t *to)
 {
     unsigned bits = reader->layout.bits, used = reader->used;
-    if (bits == 8) {
+    if (reader->sample_bytes == 2) {
+        take_deep(reader, row, first, step, count, (uint16_t *)(void *)to);
+    } else if (bits == 8) {
         for (uint32_t i = 0; i < count; i++)
             to[(size_t)i * used] = row[(size_t)i * step + first];
     } else if (bits == 16) {
@@ -58,13 +85,8 @@ static void take_sample(const struct reader *reader, const uint8_t *row, unsigne
         for (uint32_t i = 0; i < count; i++)
             to[(size_t)i * used] = scale(wide[(size_t)i * step + first], 65535);
     } else {
-        for (uint32_t i = 0; i < count; i++) {
-            size_t at = ((size_t)i * step + first) * bits;
-            const uint8_t *bytes = row + at / 8;
-            uint32_t three = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
-            to[(size_t)i * used] =
-                reader->scaled[three >> (24 - at % 8 - bits) & ((1u << bits) - 1)];
-        }
+        for (uint32_t i = 0; i < count; i++)
+            to[(size_t)i * used] = reader->scaled[bits_at(row, (size_t)i * step + first, bits)];
     }
 }
 
@@ -82,7 +104,8 @@ static void pack_row(const struct reader *reader, const uint8_t *row, uint32_t c
         return;
     }
     for (unsigned i = 0; i < reader->used; i++)
-        take_sample(reader, row, sample_of(reader, i), reader->layout.samples, count, to + i);
+        take_sample(reader, row, sample_of(reader, i), reader->layout.samples, count,
+                    to + (size_t)i * reader->sample_bytes);
 }
 
 /* ---- YCbCr ---------------------------------------------------------------------------------- */
@@ -185,9 +208,10 @@ static void unpack_tile(const struct reader *reader, uint32_t x, uint32_t width,
     const struct tiff_layout *layout = &reader->layout;
     for (uint32_t y = 0; y < height; y++) {
         const uint8_t *row = reader->raw + y * layout->row_bytes;
-        uint8_t *to = reader->band + ((size_t)y * layout->width + x) * reader->used;
+        uint8_t *to =
+            reader->band + ((size_t)y * layout->width + x) * reader->used * reader->sample_bytes;
         if (layout->is_planar)
-            take_sample(reader, row, 0, 1, width, to + plane);
+            take_sample(reader, row, 0, 1, width, to + (size_t)plane * reader->sample_bytes);
         else
             pack_row(reader, row, width, to);
     }
@@ -230,7 +254,8 @@ static bool read_row(struct reader *reader, uint32_t y)
             tiff_has_failed())
             return fail(reader, reader->tiffs[plane]);
         if (layout->is_planar)
-            take_sample(reader, reader->raw, 0, 1, layout->width, reader->band + plane);
+            take_sample(reader, reader->raw, 0, 1, layout->width,
+                        reader->band + (size_t)plane * reader->sample_bytes);
         else
             pack_row(reader, reader->raw, layout->width, reader->band);
     }
@@ -245,7 +270,8 @@ static const uint8_t *packed_row(struct reader *reader, uint32_t y)
         return read_row(reader, y) ? reader->band : NULL;
     if (y >= reader->band_to && !read_band(reader, y))
         return NULL;
-    return reader->band + (size_t)(y - reader->band_from) * layout->width * reader->used;
+    return reader->band +
+           (size_t)(y - reader->band_from) * layout->width * reader->used * reader->sample_bytes;
 }
 
 /* ---- colours -------------------------------------------------------------------------------- */
@@ -298,6 +324,32 @@ static void convert_colours(const struct reader *reader, const uint8_t *from, ui
     default:
         memset(to, reader->layout.photometric == PHOTOMETRIC_MINISWHITE ? 255 - from[0] : from[0],
                3);
+    }
+}
+
+/* As unassociate. */
+static void unassociate_deep(uint16_t *pixel)
+{
+    unsigned alpha = pixel[3];
+    for (int i = 0; i < 3 && alpha != 65535; i++) {
+        unsigned value = alpha > 0 ? pixel[i] * 65535u / alpha : 0;
+        pixel[i] = (uint16_t)(value < 65535 ? value : 65535);
+    }
+}
+
+/* samples: of a pixel of the result */
+static void convert_deep_row(const struct reader *reader, const uint16_t *from, unsigned samples,
+                             uint16_t *to)
+{
+    const struct tiff_layout *layout = &reader->layout;
+    unsigned flip = layout->photometric == PHOTOMETRIC_MINISWHITE ? 65535 : 0;
+    for (uint32_t x = 0; x < layout->width; x++, from += reader->used, to += samples) {
+        for (unsigned i = 0; i < samples && i < 3; i++)
+            to[i] = (uint16_t)(from[layout->colours == 3 ? i : 0] ^ flip);
+        if (layout->alpha > 0)
+            to[3] = from[layout->colours];
+        if (layout->is_associated)
+            unassociate_deep(to);
     }
 }
 
@@ -364,7 +416,7 @@ static bool prepare(struct reader *reader)
     reader->used = tiff_used_samples(layout);
     /* At least a pixel more: libtiff writes whole rows, also of wide tiles. */
     reader->raw = calloc(1, (is_band ? layout->tile_bytes : layout->row_bytes) + SLACK);
-    reader->band = calloc(rows, (size_t)layout->width * reader->used);
+    reader->band = calloc(rows, (size_t)layout->width * reader->used * reader->sample_bytes);
     bool is_ready = reader->raw && reader->band && read_palette(reader) && prepare_scale(reader) &&
                     prepare_ycc(reader);
     if (!is_ready && reader->reply->status == STATUS_OK)
@@ -408,7 +460,12 @@ static void send_rows(struct reader *reader, const struct codec_call *call, uint
         const uint8_t *row = packed_row(reader, y);
         if (!row)
             return;
-        convert_row(reader, row, call->channels, window + filled++ * row_bytes);
+        uint8_t *to = window + filled++ * row_bytes;
+        if (reader->sample_bytes == 2)
+            convert_deep_row(reader, (const uint16_t *)(const void *)row, call->channels / 2,
+                             (uint16_t *)(void *)to);
+        else
+            convert_row(reader, row, call->channels, to);
         bool is_last = y + 1 == call->height;
         if (filled == most || is_last) {
             confined_offer(reader->reply, filled, 0, is_last);
@@ -423,8 +480,10 @@ static void decode(struct reader *reader, const struct codec_call *call, uint8_t
     if (!read_layout(reader, 0, &reader->layout))
         return;
     bool as_cmyk = tiff_is_cmyk(layout) && call->channels == 4;
+    bool is_deep = tiff_is_deep(layout) && call->channels == 2u * layout->channels;
+    reader->sample_bytes = is_deep ? 2 : 1;
     if (layout->width != call->width || layout->height != call->height ||
-        (layout->channels != call->channels && !as_cmyk)) {
+        (layout->channels != call->channels && !as_cmyk && !is_deep)) {
         confined_fail(reader->reply, STATUS_DECODE_FAILED,
                       "the TIFF is not that of its header (%u x %u, %u channels)", call->width,
                       call->height, call->channels);

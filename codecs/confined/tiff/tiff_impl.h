@@ -114,6 +114,15 @@ static inline bool tiff_is_cmyk(const struct tiff_layout *layout)
     return layout->colours == 4 && layout->alpha == 0;
 }
 
+/* Whether the page may be decoded to a deep image (codecs/image.h): gray or RGB with more than 8
+ * bits. */
+static inline bool tiff_is_deep(const struct tiff_layout *layout)
+{
+    return layout->bits > 8 && (layout->photometric == PHOTOMETRIC_MINISBLACK ||
+                                layout->photometric == PHOTOMETRIC_MINISWHITE ||
+                                layout->photometric == PHOTOMETRIC_RGB);
+}
+
 /* Samples that are read of each pixel. */
 static inline unsigned tiff_used_samples(const struct tiff_layout *layout)
 {

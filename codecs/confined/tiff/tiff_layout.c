@@ -315,7 +315,7 @@ uint64_t tiff_decode_bytes(const struct tiff_layout *layout, uint64_t file_bytes
     uint64_t copied = layout->has_reversed_bits ? file_bytes : 0;
     return files * (layout->tiles * (uint64_t)table_bytes + codec_bytes(layout, has_scans) +
                     copied + 2 * layout->row_bytes + MIB) +
-           raw + rows * layout->width * used + row_slack + MIB;
+           raw + rows * layout->width * used * (tiff_is_deep(layout) ? 2 : 1) + row_slack + MIB;
 }
 
 #endif

@@ -88,11 +88,47 @@ static void expect_page(const struct tiff_page *page)
     free(wanted);
 }
 
+/* A pixel of the deep image of a page, with 16 bits per sample. */
+static void deep_pixel(const struct tiff_page *page, uint32_t x, uint32_t y, uint16_t *to)
+{
+    unsigned most = (1u << tiff_page_bits(page)) - 1, colours = is_gray(page) ? 1 : 3;
+    for (unsigned c = 0; c < 3; c++) {
+        unsigned value = tiff_page_sample(page, x, y, colours == 1 ? 0 : c);
+        value = page->photometric == PHOTOMETRIC_MINISWHITE ? most - value : value;
+        to[c] = (uint16_t)floor(value * 65535.0 / most + 0.5);
+    }
+    to[3] = (uint16_t)floor(tiff_page_sample(page, x, y, colours) * 65535.0 / most + 0.5);
+    for (int c = 0; c < 3 && page->extra == 1 + EXTRASAMPLE_ASSOCALPHA; c++)
+        to[c] = to[3] == 0 ? 0 : (uint16_t)fmin(65535, floor(to[c] * 65535.0 / to[3]));
+}
+
+static void expect_deep(const struct picture_file *file, const struct tiff_page *page)
+{
+    uint32_t samples = channels_of(page);
+    uint16_t *wanted = malloc(((size_t)page->width * page->height * samples + 4) * sizeof *wanted);
+    uint16_t *to = wanted;
+    assert_non_null(wanted);
+    for (uint32_t y = 0; y < page->height; y++)
+        for (uint32_t x = 0; x < page->width; x++, to += samples) {
+            uint16_t pixel[4];
+            deep_pixel(page, x, y, pixel);
+            memcpy(to, pixel, samples * sizeof *pixel);
+        }
+    assert_int_equal(rig_decode(&rig, file, DECODE_DEEP), STATUS_OK);
+    rig_expect_pixels(&rig, (const uint8_t *)wanted, samples * 2);
+    free(wanted);
+}
+
 static void check_page(const char *mode, const struct tiff_page *page)
 {
     struct picture_file file = tiff_file(mode, page, 1);
     rig_reads(&file, STATUS_OK, NULL);
     expect_page(page);
+    bool is_deep =
+        tiff_page_bits(page) > 8 && (is_gray(page) || page->photometric == PHOTOMETRIC_RGB);
+    assert_int_equal(rig.info.deep, is_deep);
+    if (is_deep)
+        expect_deep(&file, page);
     picture_free(&file);
 }
 

@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+#include "conf/format.h"
+#include "gpu/plan/op.h"
+
 /* ---- the reference ---- */
 
 static uint16_t *deep_at(const struct raster *raster, uint32_t x, uint32_t y)
@@ -483,6 +486,20 @@ TEST(test_operations_without_16_bits)
     assert_non_null(strstr(error.text, "rotate"));
     assert_null(strstr(error.text, "invert"));
     op_list_free(ops);
+}
+
+/* The help of the key lists them. */
+TEST(test_help_of_depth)
+{
+    const char *help = encoder_parameters[PARAMETER_depth].help;
+    const char *list = strstr(help, ".Ic ");
+    assert_non_null(list);
+    for (size_t i = 0; i < op_count; i++) {
+        const char *found = strstr(list, text_of(" %s", op_table[i]->name));
+        if ((found != NULL) != ((op_table[i]->flags & OP_DEEP) != 0))
+            fail_msg("the help of the output key depth %s %s", found ? "names" : "lacks",
+                     op_table[i]->name);
+    }
 }
 
 TEST_MAIN(.setup = engines_open, .teardown = engines_close)

@@ -95,6 +95,7 @@ def png(
     *,
     compression: Optional[int] = None,
     colors: Optional[int] = None,
+    depth: Optional[Literal[8, 16]] = None,
     metadata: Optional[Union[Literal["none"], Sequence[Metadata]]] = None,
     ttl_s: Optional[int] = None,
     headers: Optional[Headers] = None,
@@ -110,6 +111,13 @@ def png(
         per pixel. If the image has no more colours, none is changed; otherwise a median cut chooses
         them, without dithering. A gray image stays gray if that takes no more bits. Without this
         key, pixels have 8 bits per channel, or 1 bit after otsu and threshold.
+    depth: 8 or 16; default: 8. The bits of a sample. With 16, gray and RGB of more than 8 bits in a
+        PNG or a TIFF keep them; a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs,
+        samples of 8 bits are multiplied by 257. With 16, an output may have the operations resize,
+        crop, pad, flip, transpose and rotate by multiples of 90 degrees; with any other one, it
+        fails. A colour profile is kept, not applied. Colours of 8 bits in the job are multiplied by
+        257, too. The CPU decodes and encodes such files, and devices compute the operations. An
+        error together with colors.
     metadata: What the output keeps of the input's metadata: a list of icc, exif, xmp, copyright,
         density, or "none". Default: ["icc"].
     ttl_s: Seconds until an output with a key expires; 0 (the default): it does not.
@@ -121,6 +129,7 @@ def png(
         format="png",
         compression=compression,
         colors=colors,
+        depth=depth,
         metadata=metadata,
         ttl_s=ttl_s,
         headers=headers,
@@ -394,6 +403,7 @@ def image(
     quality: Optional[Union[int, Quality]] = None,
     compression: Optional[int] = None,
     colors: Optional[int] = None,
+    depth: Optional[Literal[8, 16]] = None,
     progressive: Optional[bool] = None,
     subsampling: Optional[Literal["420", "422", "444", "gray"]] = None,
     optimize: Optional[bool] = None,
@@ -430,6 +440,13 @@ def image(
         the image has no more colours, none is changed; otherwise a median cut chooses them, without
         dithering. A gray image stays gray if that takes no more bits. Without this key, pixels have
         8 bits per channel, or 1 bit after otsu and threshold.
+    depth: 8 or 16. The bits of a sample. With 16, gray and RGB of more than 8 bits in a PNG or a
+        TIFF keep them; a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs, samples of 8
+        bits are multiplied by 257. With 16, an output may have the operations resize, crop, pad,
+        flip, transpose and rotate by multiples of 90 degrees; with any other one, it fails. A
+        colour profile is kept, not applied. Colours of 8 bits in the job are multiplied by 257,
+        too. The CPU decodes and encodes such files, and devices compute the operations. An error
+        together with colors.
     progressive: True or False.
     subsampling: 420, 422, 444, gray. How Cb and Cr are stored: 420 at half the width and height,
         422 at half the width, 444 in full; gray writes no colours, as after the operation
@@ -481,6 +498,7 @@ def image(
         quality=quality,
         compression=compression,
         colors=colors,
+        depth=depth,
         progressive=progressive,
         subsampling=subsampling,
         optimize=optimize,
