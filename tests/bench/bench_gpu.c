@@ -42,7 +42,7 @@ static double mpixels(void)
 
 struct load {
     const char *name;
-    uint32_t channels;
+    uint32_t channels; /* 6: RGB of 16 bits */
     int orientation;
     bool opaque;
     const char *ops;
@@ -161,6 +161,9 @@ static struct load loads[] = {
     LOAD("512, RGBA", 4, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
     LOAD("half, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":@d}]", 0),
     LOAD("1.5 times, RGB", 3, 1, false, "[{\"op\":\"resize\",\"width\":@m,\"enlarge\":true}]", 0),
+    LOAD("512, RGB 16", 6, 1, false, "[{\"op\":\"resize\",\"width\":512}]", 0),
+    LOAD("half, RGB 16", 6, 1, false, "[{\"op\":\"resize\",\"width\":@d}]", 0),
+    LOAD("transpose, RGB 16", 6, 1, false, "[\"transpose\"]", 0),
     LOAD("histogram, gray", 1, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB", 3, 1, false, "[\"histogram\"]", 0),
     LOAD("histogram, RGB>Y", 3, 1, false, "[{\"op\":\"histogram\",\"gray\":true}]", 0),
@@ -258,7 +261,10 @@ static void load_open(struct load *load)
     struct plan_source source = {.width = width, .height = height, .channels = load->channels,
                                  .ycc = load->ycc, .orientation = load->orientation,
                                  .background = {255, 255, 255}};
-    struct plan_target target = {.ops = ops, .opaque = load->opaque, .overlays = &overlays};
+    struct plan_target target = {.ops = ops,
+                                 .opaque = load->opaque,
+                                 .deep = image_is_deep(load->channels),
+                                 .overlays = &overlays};
     struct picture_file profile = profile_for(load);
     source.icc = profile.bytes;
     source.icc_bytes = profile.length;
