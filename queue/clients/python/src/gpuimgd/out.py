@@ -112,7 +112,7 @@ def png(
         them, without dithering. A gray image stays gray if that takes no more bits. Without this
         key, pixels have 8 bits per channel, or 1 bit after otsu and threshold.
     depth: 8 or 16; default: 8. The bits of a sample. With 16, gray and RGB of more than 8 bits in a
-        PNG or a TIFF keep them: a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs,
+        PNG or a TIFF keep them; a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs,
         samples of 8 bits are multiplied by 257. With 16, an output may have the operations resize,
         crop, pad, flip, transpose and rotate by multiples of 90 degrees; with any other one, it
         fails. A colour profile is kept, not applied. Colours of 8 bits in the job are multiplied by
@@ -441,7 +441,7 @@ def image(
         dithering. A gray image stays gray if that takes no more bits. Without this key, pixels have
         8 bits per channel, or 1 bit after otsu and threshold.
     depth: 8 or 16. The bits of a sample. With 16, gray and RGB of more than 8 bits in a PNG or a
-        TIFF keep them: a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs, samples of 8
+        TIFF keep them; a TIFF of 9 to 15 bits is scaled to 16. Of all other inputs, samples of 8
         bits are multiplied by 257. With 16, an output may have the operations resize, crop, pad,
         flip, transpose and rotate by multiples of 90 degrees; with any other one, it fails. A
         colour profile is kept, not applied. Colours of 8 bits in the job are multiplied by 257,
