@@ -32,8 +32,11 @@ $(O)/tests/fixtures.a: $(filter-out %/environment.o,$(TEST_LIB))
 $(O)/tests/library.a: $(LIBRARY)
 	$(archive)
 
-# There are many programs of tests, and these linkers need a third of ld's time.
-TEST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
+# There are many programs of tests, and these linkers need a third of ld's time. They do not find
+# the libraries of every compiler.
+links_with = $(shell echo 'int main(void) { return 0; }' | \
+                 $(CC) $(LDFLAGS) -fuse-ld=$(1) -x c - -o /dev/null -lstdc++ -lm 2>/dev/null && echo -fuse-ld=$(1))
+TEST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$(l)),$(call links_with,$(l)))))
 link_test = $(call link,$(TEST_LINKER) $(LDLIBS_CMOCKA) $(LDLIBS_ALL))
 $(O)/tests/%: $(O)/tests/%.o $(KIT)
 	$(link_test)

@@ -271,7 +271,8 @@ static bool lane_need(struct job_run *run, size_t *results, size_t *all)
     if (*results > most - working)
         *results = most - working;
     *all = working + *results;
-    run->reserved.by_device = needs_device_only(run);
+    run->reserved.by_device = needs_device_only(run) ||
+                              (run->charge.on_device && run->charge.request.kind == DISPATCH_AVIF);
     return true;
 }
 

@@ -18,8 +18,9 @@
  *
  * A job that no worker can start soon would only hold memory. Therefore a job is admitted only if
  * one of these conditions holds:
- * - a device decodes and encodes it: devices run many jobs at once. These do not count below, and
- *   neither do jobs of lower priorities, because the job overtakes them at the workers;
+ * - a device decodes and encodes it, or decodes it and encodes an AVIF: devices run many jobs at
+ *   once. These do not count below, and neither do jobs of lower priorities, because the job
+ *   overtakes them at the workers;
  * - fewer than jobs_now jobs are admitted;
  * - all admitted jobs and this job together need at most SMALL_JOB_BYTES * jobs_max bytes;
  * - fewer than jobs_max jobs are admitted, and this job needs at most SMALL_JOB_BYTES or fits into

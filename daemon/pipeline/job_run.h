@@ -218,7 +218,7 @@ struct job_run_reserved {
     size_t results_room;  /* part of lane_bytes for results */
     size_t results_bytes; /* part of results_room in use; the worker's until the encode ends */
     size_t asked_bytes;   /* admission_need at the time of admission */
-    bool by_device;       /* a device decodes and encodes: no worker holds the memory for long */
+    bool by_device;       /* on a device: no worker holds the memory for long */
     bool opaque_only;     /* the lane has no room for encoders of alpha, unless it is opaque */
     struct engine_memory memory;
     uint32_t device; /* of the memory; stays after its release */
