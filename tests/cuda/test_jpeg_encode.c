@@ -17,10 +17,11 @@
 #include "tests/fixtures/picture.h"
 #include "tests/fixtures/test.h"
 
-#ifdef GPUIMGD_TESTS_CUDA_RUNTIME_H
-#define ON_DEVICE false
-#else
+/* Only the real runtime's header defines it. */
+#ifdef CUDART_VERSION
 #define ON_DEVICE true
+#else
+#define ON_DEVICE false
 #endif
 
 #define BATCH_MAX 512

@@ -16,10 +16,11 @@
 #include "tests/fixtures/picture.h"
 #include "tests/fixtures/test.h"
 
-#ifdef GPUIMGD_TESTS_CUDA_RUNTIME_H
-#define ON_DEVICE false
-#else
+/* Only the real runtime's header defines it. */
+#ifdef CUDART_VERSION
 #define ON_DEVICE true
+#else
+#define ON_DEVICE false
 #endif
 
 #define BATCH_MAX   512
@@ -314,7 +315,7 @@ TEST(images_of_many_sizes)
     unsigned number = 0;
     for (size_t x = 0; x < count; x++)
         for (size_t y = 0; y < count; y++, number++)
-            if (full || (number * 7 + 3) % (quick ? 41 : 13) == 0)
+            if (full || (number * 7 + 3) % (quick ? 41 : 3) == 0)
                 add(sides[x], sides[y], number, 900000 + (int)(number * 7919 % 95000),
                     (enum pattern)(number % PATTERNS));
     encode(1);
