@@ -95,7 +95,7 @@ def job_keys(d):
                    "Optional[Literal[\"first\", \"refuse\", \"all\"]]",
                    "What becomes of an input with several frames: one is read, which is the default; "
                    "the input fails; or all are read, as the images of a job with inputs. An output "
-                   "whose path ends in .webp is then an animation."),
+                   "whose path ends in .webp or .avif is then an animation."),
         "meta": (True, "Any", "Any JSON value. The result repeats it."),
         "reply_to": ({"type": "string", "maxLength": d.limits["key_bytes"],
                       "pattern": key_pattern("reply")}, "Optional[str]",
@@ -485,13 +485,15 @@ def set_output(d):
             {"required": ["path"], "properties": {"path": {"pattern": TAR}}}, *named]}]}
 
 
-def frames_output():
-    """The output of a job with all frames of its input: also an animated WebP."""
-    suffix = r"\." + any_case("webp") + END
+def frames_output(d):
+    """The output of a job with all frames of its input: also an animation."""
+    movies = [f for f in d.formats if f["movies"]]
+    suffix = r"\.(" + "|".join(any_case(s) for f in movies for s in f["suffixes"]) + ")" + END
     return {"anyOf": [
         {"$ref": "#/$defs/set_output"}, {"type": "string", "pattern": suffix},
         {"type": "object", "required": ["path"], "properties": {"pack": False}, "anyOf": [
-            {"required": ["format"], "properties": {"format": {"const": "webp"}}},
+            {"required": ["format"], "properties": {
+                "format": {"enum": [name for f in movies for name in format_names(f)]}}},
             {"not": {"required": ["format"]}, "properties": {"path": {"pattern": suffix}}}]}]}
 
 
@@ -577,7 +579,7 @@ def job_schema(d):
                        "then": {"properties": of_outputs({"properties": {"pack": False}})}},
                       {"if": all_frames,
                        "then": {"properties": {"page": False, "trim": False,
-                                                   **of_outputs(frames_output())}}}],
+                                                   **of_outputs(frames_output(d))}}}],
             "$defs": definitions}
 
 

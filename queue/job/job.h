@@ -60,7 +60,7 @@ enum job_pack {
                   gives values */
     JOB_TAR,   /* one tar with all images */
     JOB_ARRAY, /* one tensor, whose first dimension counts the images */
-    JOB_MOVIE, /* one animated WebP, whose frames are the images */
+    JOB_MOVIE, /* one animation, whose frames are the images */
 };
 
 /* What becomes of an input with several frames. */

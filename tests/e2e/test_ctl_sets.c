@@ -175,7 +175,8 @@ TEST(test_usage)
     BAD("--list 2 --on-error stop -o x", "--on-error is \"stop\"; it must be skip or fail");
     BAD("--on-error skip -o x", "--on-error has no effect without --list or --shards");
     BAD("--pack tar -o x", "--pack has no effect without --list, --shards or --frames=all");
-    BAD("--frames all -o x.png", "one file for many images; put %p or %n into it, end it in .webp");
+    BAD("--frames all -o x.png",
+        "one file for many images; put %p or %n into it, end it in .webp, .avif or .tar");
     BAD("--frames all -o x.webp", "all results would be written to x.webp; a pattern such as "
                                   "edges/%a.webp");
     BAD("--frames all -o 'https://h/x.webp'", "one file for many images");

@@ -132,6 +132,7 @@ static cJSON *all_formats(void)
         cJSON_AddStringToObject(object, "noun", formats[i].noun);
         cJSON_AddStringToObject(object, "mime", formats[i].mime);
         cJSON_AddBoolToObject(object, "tensor", formats[i].tensor);
+        cJSON_AddBoolToObject(object, "movies", formats[i].movies);
         cJSON_AddBoolToObject(object, "written", !formats[i].becomes);
         cJSON_AddItemToObject(object, "suffixes", list_of(formats[i].suffixes));
         cJSON_AddItemToObject(object, "parameters", format_parameters(&formats[i]));

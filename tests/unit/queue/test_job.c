@@ -287,7 +287,7 @@ TEST(test_how_an_input_is_read)
         {"\"frames\":\"all\",\"page\":0", STATUS_BAD_JOB, "the job has a page"},
         {"\"frames\":\"all\",\"on_error\":\"skip\"", STATUS_BAD_JOB, "on_error"},
         {"\"frames\":\"all\"", STATUS_BAD_JOB,
-         "output names one file for many images; put %p or %n into it, end it in .webp or "
+         "output names one file for many images; put %p or %n into it, end it in .webp, .avif or "
          ".tar, or set pack to \"array\""},
     };
     job_run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);

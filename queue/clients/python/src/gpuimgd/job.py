@@ -34,7 +34,7 @@ class Job:
     page: The frame of an animation, or the page, that is read. Default: 0, the first.
     frames: What becomes of an input with several frames: one is read, which is the default; the
         input fails; or all are read, as the images of a job with inputs. An output whose path ends
-        in .webp is then an animation.
+        in .webp or .avif is then an animation.
     meta: Any JSON value. The result repeats it.
     unique: Whether one job with this id at a time runs, and others get its result.
     not_before: The job does not start before this time.
