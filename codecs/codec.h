@@ -55,6 +55,8 @@ struct image_info {
     const struct format *format;
     uint32_t width, height;  /* as stored, before EXIF orientation */
     uint32_t frames;         /* frames of an animation, or pages; 1 or more */
+    uint32_t strip;          /* frames side by side in the image, whose sides are `width` and
+                                `height`; 0: the image is one frame (strip.h) */
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
     bool may_have_alpha;     /* some frame may have transparent pixels */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */

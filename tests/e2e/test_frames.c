@@ -210,6 +210,28 @@ TEST(test_gif_to_avif)
 
 #endif
 
+/* Frames of 40 x 30 pixels side by side, of which the last one is not opaque. */
+TEST(test_strip)
+{
+    cJSON *result = check_answer(w, "{'input':'a.gif','frames':{'strip':2},'outputs':["
+                                    "{'output':'s2.png'},{'output':'s2.jpg','ops':["
+                                    "{'op':'resize','height':15},'stats']}]}");
+    check_has(result, "{'status':'done','input.frames':3,'input.width':80,'outputs.0.width':80,"
+                      "'outputs.0.height':30,'outputs.1.width':40,'outputs.1.height':15}");
+    cJSON_Delete(result);
+    struct picture_file png = picture_load(out_path("s2.png"));
+    assert_int_equal(png.bytes[25], 6); /* RGBA */
+    picture_free(&png);
+    result = check_answer(w, "{'inputs':['a.gif','p.jpg'],'frames':{'strip':9},"
+                             "'output':'s9/%%p.webp'}");
+    check_has(result, "{'status':'done','images.done':2}");
+    cJSON_Delete(result);
+    fails("{'input':'apng.png','frames':{'strip':3},'output':'x.png'}", "bad_job",
+          "frames is {\"strip\":3}, but of a PNG with 3 frames only one can be read");
+    fails("{'input':'late.gif','frames':{'strip':3},'output':'x.png'}", "decode_failed",
+          "in frame 2");
+}
+
 /* The bytes of a key are stored on the disk first, as those of an archive. */
 TEST(test_gif_of_a_key)
 {

@@ -139,6 +139,29 @@ def check_movies(report, daemon, folder):
     report.say(names and not differ, f"animated WebPs of {len(names)} files as Pillow reads both")
 
 
+def check_strips(report, daemon, folder, count):
+    """Strips of some frames, from the first to the last."""
+    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
+             glob.glob(f"{folder}/*.webp")]
+    machine = rig.Rig(daemon, folder)
+    differ = []
+    try:
+        machine.run([json.dumps({"input": name, "frames": {"strip": count}, "output": name + ".png"})
+                     for name in names])
+        for name in names:
+            frames = pages_of(f"{folder}/{name}")
+            spaces = min(count, len(frames)) - 1
+            chosen = [(2 * place * (len(frames) - 1) + spaces) // (2 * spaces)
+                      for place in range(spaces + 1)] if spaces else [0]
+            wanted = numpy.concatenate([frames[number] for number in chosen], 1)
+            if not numpy.array_equal(pixels(Image.open(f"{machine.out}/{name}.png")), wanted):
+                differ.append(name)
+                print(f"# the strip of {name} differs")
+    finally:
+        machine.close()
+    report.say(names and not differ, f"strips of {count} frames of {len(names)} files")
+
+
 def check_sequences(report, daemon, folder):
     """All frames become an AVIF, whose colours are not those of the frames, but whose alpha is."""
     names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
@@ -188,6 +211,7 @@ def main():
         make_files(folder)
         check(report, daemon, folder, "animations of Pillow", True)
         check_movies(report, daemon, folder)
+        check_strips(report, daemon, folder, 4)
         if b"no AVIF" not in version and features.check("avif"):
             check_sequences(report, daemon, folder)
     for folder in sys.argv[2:]:

@@ -179,6 +179,7 @@ static cJSON *limits(void)
         {"inputs", JOB_INPUTS_MAX},
         {"folder_files", JOB_FOLDER_FILES_MAX},
         {"page", JOB_PAGE_MAX},
+        {"strip", JOB_STRIP_MAX},
         {"patterns", JOB_PATTERNS_MAX},
         {"pattern_bytes", JOB_PATTERN_BYTES_MAX},
         {"path_bytes", JOB_PATH_BYTES_MAX},

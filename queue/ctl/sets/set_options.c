@@ -69,6 +69,22 @@ void set_options_read(struct set_options *set, struct ctl *ctl, const char *fram
     check_kind(set, ctl);
 }
 
+cJSON *set_options_frames(const char *text)
+{
+    static const char prefix[] = "strip:";
+    char *end;
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+        return cJSON_CreateString(text);
+    long count = strtol(text + sizeof prefix - 1, &end, 10);
+    cJSON *strip = cJSON_CreateObject();
+    if (!cJSON_AddNumberToObject(strip, "strip",
+                                 *end ? -1 : (double)count)) { /* uncovered: memory */
+        cJSON_Delete(strip);
+        return NULL;
+    }
+    return strip;
+}
+
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 static bool ends_in_tar(const char *path)
