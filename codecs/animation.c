@@ -11,6 +11,7 @@ enum status codec_animation_open(struct codec_animation *animation, const uint8_
     if (!animation->context) /* uncovered: memory (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a codec");
     animation->limits.page = 0;
+    animation->limits.finds_alpha = true;
     return codec_probe(animation->context, bytes, length, &animation->limits, &animation->info,
                        error);
 }

@@ -36,6 +36,7 @@ struct codec_limits {
     uint32_t page;           /* the frame of an animation, or the page, to read, from 0. If the file
                                 does not have it, a probe succeeds, and of its results only
                                 image_info.frames counts */
+    bool finds_alpha;        /* a probe sets image_info.may_have_alpha */
     uint64_t deadline_ns;    /* CLOCK_MONOTONIC; 0 = none. Checked every few rows and every
                                 CODEC_BYTES_PER_CHECK bytes of the file, header included */
     const struct codec_caller *caller; /* optional */
@@ -54,7 +55,10 @@ struct image_info {
     const struct format *format;
     uint32_t width, height;  /* as stored, before EXIF orientation */
     uint32_t frames;         /* frames of an animation, or pages; 1 or more */
+    uint32_t strip;          /* frames side by side in the image, whose sides are `width` and
+                                `height`; 0: the image is one frame (strip.h) */
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
+    bool may_have_alpha;     /* some frame may have transparent pixels */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
     bool deep;               /* the file has more than 8 bits and allows DECODE_DEEP */
@@ -92,6 +96,8 @@ struct decode_request {
 struct encode_request {
     const struct format *format;
     struct encoder_settings encoder;
+    bool keeps_alpha; /* for a frame of an AVIF sequence: the alpha of an opaque image with 4
+                         channels is a second AVIF, after that of the colours */
     bool bilevel; /* the image is gray, and its pixels are 0 or 255: a PNG has 1 bit per pixel */
     /* Metadata to write, or NULL; in the form of struct image_info. */
     const uint8_t *icc; /* RGB profile; written only with 3 or 4 channels */

@@ -88,6 +88,7 @@ struct format {
     bool lossless;           /* decoding restores the encoded pixels */
     const char *part;        /* one of several images in a file: "page"; NULL: "frame" */
     bool first_only;         /* of several, only the first or the primary one can be read */
+    bool movies;             /* files of it can be the frames of one animation: codecs/movie.h */
     bool tensor;             /* an array of numbers: codecs/tensor.h */
     unsigned side_max;       /* the most pixels per side; 0: SIDE_CEILING */
     unsigned parameters;     /* TAKES(...) of each parameter of its encoder */

@@ -42,6 +42,8 @@
  * name. */
 #define FRAMES_MAX   65536
 #define JOB_PAGE_MAX (FRAMES_MAX - 1)
+/* The frames of a contact strip. More of them than fit into SIDE_CEILING are of no use. */
+#define JOB_STRIP_MAX 64
 /* Files of a folder. Their names are kept and sorted. */
 #define JOB_FOLDER_FILES_MAX 65536
 /* Patterns that choose files of a folder or members of an archive. A name is compared with all. */

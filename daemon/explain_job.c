@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codecs/strip.h"
 #include "conf/log.h"
 #include "conf/text.h"
 #include "daemon/explain_memory.h"
@@ -133,11 +134,10 @@ static void read_input(struct job_run *run, const struct options *options)
                   "files below input_root and URLs are explained",
                   job_place_name(&run->job.input, url));
     enum status status = run->error.status;
+    run->bounds.codec.page = run->job.page;
     if (status == STATUS_OK)
-        run->bounds.codec.page = run->job.page;
-    if (status == STATUS_OK)
-        status = codec_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
-                             &run->info, &run->error);
+        status = strip_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
+                             run->job.strip, &run->info, &run->error);
     if (status == STATUS_OK && run->job.source == JOB_ANIMATION)
         (void)frame_source_takes(&run->info, &run->error);
     codec_context_destroy(context);
@@ -202,7 +202,9 @@ static void print_input(const struct job_run *run, FILE *out)
     if (info->orientation != 1)
         fprintf(out, ", EXIF orientation %d%s", info->orientation,
                 run->job.orient ? "" : " (ignored)");
-    if (info->frames > 1 && info->format->first_only)
+    if (info->strip > 0)
+        fprintf(out, ", a strip of %" PRIu32 " of %" PRIu32 " frames", info->strip, info->frames);
+    else if (info->frames > 1 && info->format->first_only)
         fprintf(out, ", one of %" PRIu32 " %ss", info->frames, format_part(info->format));
     else if (info->frames > 1)
         fprintf(out, ", page %" PRIu32 " of 0 to %" PRIu32, run->job.page, info->frames - 1);

@@ -35,6 +35,7 @@ const struct codec codec_avif = {
     .refusal = avif_refusal,
     .probe = codec_process_probe,
     .decode = codec_process_decode,
+    .next_frame = codec_process_next_frame,
     .encode = avif_encode,
     .encoded_bytes = avif_encoded_bytes,
     .encoder_bytes = avif_encoder_bytes,

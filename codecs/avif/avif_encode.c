@@ -171,8 +171,9 @@ static bool check_memory(const struct image *src, const struct encode_request *r
 enum status avif_encode(void *state, const struct image *src, const struct encode_request *request,
                         struct codec_sink *sink, struct error *error)
 {
-    bool own =
-        may_be_own(src->width, src->height, src->channels, &request->encoder) && is_opaque(src);
+    bool needs_alpha = request->keeps_alpha && src->channels == 4;
+    bool own = may_be_own(src->width, src->height, src->channels, &request->encoder) &&
+               !needs_alpha && is_opaque(src);
     if (own)
         return own_encode(src, request, sink, error);
     return check_memory(src, request, error) ? libaom_encode(state, src, request, sink, error)

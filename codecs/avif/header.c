@@ -1,8 +1,8 @@
 #include "codecs/avif/header.h"
 
 #include <assert.h>
-#include <string.h>
 
+#include "codecs/avif/boxes.h"
 #include "codecs/codec_impl.h"
 #include "codecs/pixel.h"
 
@@ -21,50 +21,13 @@ enum item { ITEM_IMAGE = 1, ITEM_EXIF, ITEM_XMP, ITEM_END };
 #define ESSENTIAL      0x80 /* a reader that does not know this property must not show the image */
 
 struct writer {
-    uint8_t *file;
-    size_t length;
+    struct boxes out;
     const uint8_t *data[ITEM_END]; /* of the items but the image; NULL: there is no such item */
     size_t data_bytes[ITEM_END];
     size_t offset_at[ITEM_END]; /* where an item's offset in the file is to be written */
     uint8_t properties[PROPERTIES_MAX];
     unsigned property_count;
 };
-
-/* ---- bytes and boxes ---- */
-
-static void put(struct writer *writer, const void *bytes, size_t count)
-{
-    memcpy(writer->file + writer->length, bytes, count);
-    writer->length += count;
-}
-
-static void put_number(struct writer *writer, uint32_t value, unsigned bytes)
-{
-    for (unsigned i = bytes; i-- > 0;)
-        writer->file[writer->length++] = (uint8_t)(value >> 8 * i);
-}
-
-static size_t begin_box(struct writer *writer, const char *type)
-{
-    size_t at = writer->length;
-    put_number(writer, 0, 4);
-    put(writer, type, 4);
-    return at;
-}
-
-/* A box with a version and flags: ISO/IEC 14496-12, 4.2. */
-static size_t begin_full_box(struct writer *writer, const char *type, uint32_t version,
-                             uint32_t flags)
-{
-    size_t at = begin_box(writer, type);
-    put_number(writer, version << 24 | flags, 4);
-    return at;
-}
-
-static void end_box(struct writer *writer, size_t at)
-{
-    avif_put_u32(writer->file + at, (uint32_t)(writer->length - at));
-}
 
 /* ---- items ---- */
 
@@ -85,22 +48,22 @@ static unsigned count_items(const struct writer *writer)
  * that its length is at a fixed offset. */
 static void put_locations(struct writer *writer, struct avif_prelude *to)
 {
-    size_t box = begin_full_box(writer, "iloc", 0, 0);
-    put_number(writer, 0x4400, 2);
-    put_number(writer, count_items(writer), 2);
+    size_t box = box_begin_full(&writer->out, "iloc", 0, 0);
+    box_number(&writer->out, 0x4400, 2);
+    box_number(&writer->out, count_items(writer), 2);
     for (enum item item = ITEM_IMAGE; item < ITEM_END; item++) {
         if (!has_item(writer, item))
             continue;
-        put_number(writer, item, 2);
-        put_number(writer, 0, 2); /* in this file */
-        put_number(writer, 1, 2); /* extent */
-        writer->offset_at[item] = writer->length;
-        put_number(writer, 0, 4);
+        box_number(&writer->out, item, 2);
+        box_number(&writer->out, 0, 2); /* in this file */
+        box_number(&writer->out, 1, 2); /* extent */
+        writer->offset_at[item] = writer->out.length;
+        box_number(&writer->out, 0, 4);
         if (item == ITEM_IMAGE)
-            to->image_length_at = (uint32_t)writer->length;
-        put_number(writer, (uint32_t)writer->data_bytes[item], 4);
+            to->image_length_at = (uint32_t)writer->out.length;
+        box_number(&writer->out, (uint32_t)writer->data_bytes[item], 4);
     }
-    end_box(writer, box);
+    box_end(&writer->out, box);
 }
 
 static void put_infos(struct writer *writer)
@@ -110,21 +73,21 @@ static void put_infos(struct writer *writer)
     } rows[ITEM_END] = {[ITEM_IMAGE] = {IMAGE_NAME, "Color", NULL},
                         [ITEM_EXIF] = {"Exif", "Exif", NULL},
                         [ITEM_XMP] = {"mime", "XMP", XMP_TYPE}};
-    size_t box = begin_full_box(writer, "iinf", 0, 0);
-    put_number(writer, count_items(writer), 2);
+    size_t box = box_begin_full(&writer->out, "iinf", 0, 0);
+    box_number(&writer->out, count_items(writer), 2);
     for (enum item item = ITEM_IMAGE; item < ITEM_END; item++) {
         if (!has_item(writer, item))
             continue;
-        size_t entry = begin_full_box(writer, "infe", 2, 0);
-        put_number(writer, item, 2);
-        put_number(writer, 0, 2); /* not protected */
-        put(writer, rows[item].type, 4);
-        put(writer, rows[item].name, strlen(rows[item].name) + 1);
+        size_t entry = box_begin_full(&writer->out, "infe", 2, 0);
+        box_number(&writer->out, item, 2);
+        box_number(&writer->out, 0, 2); /* not protected */
+        box_put(&writer->out, rows[item].type, 4);
+        box_put(&writer->out, rows[item].name, strlen(rows[item].name) + 1);
         if (rows[item].content)
-            put(writer, rows[item].content, strlen(rows[item].content) + 1);
-        end_box(writer, entry);
+            box_put(&writer->out, rows[item].content, strlen(rows[item].content) + 1);
+        box_end(&writer->out, entry);
     }
-    end_box(writer, box);
+    box_end(&writer->out, box);
 }
 
 /* EXIF and XMP describe the image: ISO/IEC 23008-12, A.2 and A.3. */
@@ -132,17 +95,17 @@ static void put_references(struct writer *writer)
 {
     if (count_items(writer) == 1)
         return;
-    size_t box = begin_full_box(writer, "iref", 0, 0);
+    size_t box = box_begin_full(&writer->out, "iref", 0, 0);
     for (enum item item = ITEM_IMAGE + 1; item < ITEM_END; item++) {
         if (!has_item(writer, item))
             continue;
-        size_t reference = begin_box(writer, "cdsc");
-        put_number(writer, item, 2);
-        put_number(writer, 1, 2);
-        put_number(writer, ITEM_IMAGE, 2);
-        end_box(writer, reference);
+        size_t reference = box_begin(&writer->out, "cdsc");
+        box_number(&writer->out, item, 2);
+        box_number(&writer->out, 1, 2);
+        box_number(&writer->out, ITEM_IMAGE, 2);
+        box_end(&writer->out, reference);
     }
-    end_box(writer, box);
+    box_end(&writer->out, box);
 }
 
 /* ---- properties ---- */
@@ -150,7 +113,7 @@ static void put_references(struct writer *writer)
 /* Ends the box of a property, and adds the property to those of the image. */
 static void end_property(struct writer *writer, size_t at, uint8_t essential)
 {
-    end_box(writer, at);
+    box_end(&writer->out, at);
     assert(writer->property_count < PROPERTIES_MAX);
     writer->property_count++;
     writer->properties[writer->property_count - 1] = (uint8_t)(essential | writer->property_count);
@@ -160,17 +123,17 @@ static void end_property(struct writer *writer, size_t at, uint8_t essential)
 static void put_format(struct writer *writer, const struct avif_coded *coded)
 {
     uint32_t channels = coded->channels == 1 ? 1 : 3;
-    size_t box = begin_full_box(writer, "ispe", 0, 0);
-    put_number(writer, coded->width, 4);
-    put_number(writer, coded->height, 4);
+    size_t box = box_begin_full(&writer->out, "ispe", 0, 0);
+    box_number(&writer->out, coded->width, 4);
+    box_number(&writer->out, coded->height, 4);
     end_property(writer, box, 0);
-    box = begin_full_box(writer, "pixi", 0, 0);
-    put_number(writer, channels, 1);
+    box = box_begin_full(&writer->out, "pixi", 0, 0);
+    box_number(&writer->out, channels, 1);
     for (uint32_t i = 0; i < channels; i++)
-        put_number(writer, 8, 1);
+        box_number(&writer->out, 8, 1);
     end_property(writer, box, 0);
-    box = begin_box(writer, "av1C");
-    put(writer, coded->av1c, sizeof coded->av1c);
+    box = box_begin(&writer->out, "av1C");
+    box_put(&writer->out, coded->av1c, sizeof coded->av1c);
     end_property(writer, box, ESSENTIAL);
 }
 
@@ -181,17 +144,17 @@ static void put_colours(struct writer *writer, const uint8_t *icc, size_t icc_by
     enum { bt709 = 1, unspecified = 2, srgb = 13, bt601 = 6, full_range = 0x80 };
     size_t box;
     if (icc) {
-        box = begin_box(writer, "colr");
-        put(writer, "prof", 4);
-        put(writer, icc, icc_bytes);
+        box = box_begin(&writer->out, "colr");
+        box_put(&writer->out, "prof", 4);
+        box_put(&writer->out, icc, icc_bytes);
         end_property(writer, box, 0);
     }
-    box = begin_box(writer, "colr");
-    put(writer, "nclx", 4);
-    put_number(writer, icc ? unspecified : bt709, 2);
-    put_number(writer, icc ? unspecified : srgb, 2);
-    put_number(writer, bt601, 2);
-    put_number(writer, full_range, 1);
+    box = box_begin(&writer->out, "colr");
+    box_put(&writer->out, "nclx", 4);
+    box_number(&writer->out, icc ? unspecified : bt709, 2);
+    box_number(&writer->out, icc ? unspecified : srgb, 2);
+    box_number(&writer->out, bt601, 2);
+    box_number(&writer->out, full_range, 1);
     end_property(writer, box, 0);
 }
 
@@ -206,13 +169,13 @@ static void put_orientation(struct writer *writer, int orientation)
     };
     const uint8_t *row = rows[orientation];
     if (row[0] != 0) {
-        size_t box = begin_box(writer, "irot");
-        put_number(writer, row[0], 1);
+        size_t box = box_begin(&writer->out, "irot");
+        box_number(&writer->out, row[0], 1);
         end_property(writer, box, ESSENTIAL);
     }
     if (row[1] != none) {
-        size_t box = begin_box(writer, "imir");
-        put_number(writer, row[1] - top_bottom, 1);
+        size_t box = box_begin(&writer->out, "imir");
+        box_number(&writer->out, row[1] - top_bottom, 1);
         end_property(writer, box, ESSENTIAL);
     }
 }
@@ -222,18 +185,18 @@ static void put_properties(struct writer *writer, const struct encode_request *r
 {
     bool profile =
         request->icc && coded->channels > 1 && codec_icc_is_rgb(request->icc, request->icc_bytes);
-    size_t box = begin_box(writer, "iprp"), container = begin_box(writer, "ipco");
+    size_t box = box_begin(&writer->out, "iprp"), container = box_begin(&writer->out, "ipco");
     put_format(writer, coded);
     put_colours(writer, profile ? request->icc : NULL, request->icc_bytes);
     put_orientation(writer, request->orientation);
-    end_box(writer, container);
-    size_t association = begin_full_box(writer, "ipma", 0, 0);
-    put_number(writer, 1, 4); /* item */
-    put_number(writer, ITEM_IMAGE, 2);
-    put_number(writer, writer->property_count, 1);
-    put(writer, writer->properties, writer->property_count);
-    end_box(writer, association);
-    end_box(writer, box);
+    box_end(&writer->out, container);
+    size_t association = box_begin_full(&writer->out, "ipma", 0, 0);
+    box_number(&writer->out, 1, 4); /* item */
+    box_number(&writer->out, ITEM_IMAGE, 2);
+    box_number(&writer->out, writer->property_count, 1);
+    box_put(&writer->out, writer->properties, writer->property_count);
+    box_end(&writer->out, association);
+    box_end(&writer->out, box);
 }
 
 /* ---- the file ---- */
@@ -243,43 +206,43 @@ static void put_type(struct writer *writer, const struct avif_coded *coded)
 {
     enum { level_mask = 0x1F, level_5_1 = 13 };
     bool baseline = (coded->av1c[1] & level_mask) <= level_5_1;
-    size_t box = begin_box(writer, "ftyp");
-    put(writer, "avif", 4);
-    put_number(writer, 0, 4);
-    put(writer, "avifmif1miafMA1B", baseline ? 16 : 12);
-    end_box(writer, box);
+    size_t box = box_begin(&writer->out, "ftyp");
+    box_put(&writer->out, "avif", 4);
+    box_number(&writer->out, 0, 4);
+    box_put(&writer->out, "avifmif1miafMA1B", baseline ? 16 : 12);
+    box_end(&writer->out, box);
 }
 
 static void put_meta(struct writer *writer, const struct encode_request *request,
                      const struct avif_coded *coded, struct avif_prelude *to)
 {
-    size_t meta = begin_full_box(writer, "meta", 0, 0);
-    size_t box = begin_full_box(writer, "hdlr", 0, 0);
-    put(writer, "\0\0\0\0pict\0\0\0\0\0\0\0\0\0\0\0\0", 21); /* without a name */
-    end_box(writer, box);
-    box = begin_full_box(writer, "pitm", 0, 0);
-    put_number(writer, ITEM_IMAGE, 2);
-    end_box(writer, box);
+    size_t meta = box_begin_full(&writer->out, "meta", 0, 0);
+    size_t box = box_begin_full(&writer->out, "hdlr", 0, 0);
+    box_put(&writer->out, "\0\0\0\0pict\0\0\0\0\0\0\0\0\0\0\0\0", 21); /* without a name */
+    box_end(&writer->out, box);
+    box = box_begin_full(&writer->out, "pitm", 0, 0);
+    box_number(&writer->out, ITEM_IMAGE, 2);
+    box_end(&writer->out, box);
     put_locations(writer, to);
     put_infos(writer);
     put_references(writer);
     put_properties(writer, request, coded);
-    end_box(writer, meta);
+    box_end(&writer->out, meta);
 }
 
 static void put_media(struct writer *writer, struct avif_prelude *to)
 {
-    to->media_at = (uint32_t)begin_box(writer, "mdat");
+    to->media_at = (uint32_t)box_begin(&writer->out, "mdat");
     for (enum item item = ITEM_IMAGE + 1; item < ITEM_END; item++) {
         if (!has_item(writer, item))
             continue;
-        avif_put_u32(writer->file + writer->offset_at[item], (uint32_t)writer->length);
+        avif_put_u32(writer->out.file + writer->offset_at[item], (uint32_t)writer->out.length);
         if (item == ITEM_EXIF)
-            put_number(writer, 0, EXIF_OFFSET_BYTES);
+            box_number(&writer->out, 0, EXIF_OFFSET_BYTES);
         size_t head = item == ITEM_EXIF ? EXIF_OFFSET_BYTES : 0;
-        put(writer, writer->data[item], writer->data_bytes[item] - head);
+        box_put(&writer->out, writer->data[item], writer->data_bytes[item] - head);
     }
-    avif_put_u32(writer->file + writer->offset_at[ITEM_IMAGE], (uint32_t)writer->length);
+    avif_put_u32(writer->out.file + writer->offset_at[ITEM_IMAGE], (uint32_t)writer->out.length);
 }
 
 bool avif_is_own(const struct encoder_settings *settings)
@@ -296,7 +259,7 @@ size_t avif_prelude_bytes(size_t metadata_bytes)
 void avif_prelude_make(const struct encode_request *request, const struct avif_coded *coded,
                        struct avif_prelude *to)
 {
-    struct writer writer = {.file = to->file};
+    struct writer writer = {.out.file = to->file};
     if (request->exif) {
         writer.data[ITEM_EXIF] = request->exif;
         writer.data_bytes[ITEM_EXIF] = EXIF_OFFSET_BYTES + request->exif_bytes;
@@ -309,6 +272,6 @@ void avif_prelude_make(const struct encode_request *request, const struct avif_c
     put_type(&writer, coded);
     put_meta(&writer, request, coded, to);
     put_media(&writer, to);
-    to->bytes = (uint32_t)writer.length;
-    assert(sizeof *to + writer.length <= avif_prelude_bytes(codec_metadata_bytes(request)));
+    to->bytes = (uint32_t)writer.out.length;
+    assert(sizeof *to + writer.out.length <= avif_prelude_bytes(codec_metadata_bytes(request)));
 }

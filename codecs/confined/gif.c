@@ -46,6 +46,7 @@ struct plan {
     uint32_t width, height, frames;
     uint32_t first; /* the first frame to be drawn, on a transparent canvas */
     bool opaque;    /* all of the page is */
+    bool all_opaque; /* all of each page is */
 };
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -215,20 +216,21 @@ static void make_plan(struct reader *reader, uint32_t page, struct plan *plan,
                       struct codec_reply *reply)
 {
     GifFileType *gif = reader->gif;
-    struct plan now = {0},
+    struct plan now = {0}, last,
                 next = {.width = (uint32_t)gif->SWidth, .height = (uint32_t)gif->SHeight};
     struct frame frame;
-    bool more = true;
+    bool more = true, all_opaque = true;
     uint32_t frames = 0;
     for (; more && frames <= FRAMES_MAX && next_frame(reader, &frame); frames++) {
         if (frames == 0) {
             next.width = larger(next.width, frame.x + frame.width);
             next.height = larger(next.height, frame.y + frame.height);
         }
-        if (frames <= page) {
-            now = next;
-            plan_frame(&frame, frames, &now, &next);
-        }
+        last = next;
+        plan_frame(&frame, frames, &last, &next);
+        all_opaque &= last.opaque;
+        if (frames <= page)
+            now = last;
         more = skip_pixels(gif);
     }
     if (frames == 0 && gif->Error == 0)
@@ -237,6 +239,7 @@ static void make_plan(struct reader *reader, uint32_t page, struct plan *plan,
         refuse(reader, gif->Error, "before frame", 0, reply);
     *plan = now;
     plan->frames = frames;
+    plan->all_opaque = all_opaque;
 }
 
 /* The canvas, and the codes and tables of giflib. */
@@ -256,6 +259,7 @@ static void probe(const struct codec_call *call, uint8_t *region, struct codec_r
     reply->width = plan.width;
     reply->height = plan.height;
     reply->channels = plan.opaque ? 3 : 4;
+    reply->may_have_alpha = !plan.all_opaque;
     reply->orientation = 1;
     reply->frames = plan.frames;
     reply->decode_bytes = decode_bytes(&plan);

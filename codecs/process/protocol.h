@@ -75,6 +75,7 @@ struct codec_call {
     uint32_t width, height, channels;
     uint32_t orientation;  /* of an encode: 1 to 8, to be stored */
     int32_t quality, effort, lossless;
+    uint32_t keeps_alpha; /* of an encode: as in struct encode_request */
     uint64_t icc_bytes, exif_bytes, xmp_bytes;
 };
 
@@ -93,6 +94,7 @@ struct codec_reply {
     uint32_t keeps_memory; /* more than CODEC_HEAP_KEPT_BYTES, so it should be closed */
     /* Results of a probe: */
     uint32_t width, height, channels, orientation, is_gray;
+    uint32_t may_have_alpha; /* some frame may have transparent pixels */
     uint32_t is_cmyk; /* CMYK, which is decoded to RGB (3 channels) or as it is (4 channels) */
     uint32_t is_deep; /* more than 8 bits, which may be decoded to a deep image (codecs/image.h) */
     uint32_t frames;  /* frames of an animation, or pages; at least 1. If the call's page is

@@ -92,6 +92,7 @@ static struct codec_call encode_call(const struct image *src, const struct encod
         .quality = request->encoder.quality,
         .effort = request->encoder.effort,
         .lossless = request->encoder.lossless,
+        .keeps_alpha = request->keeps_alpha,
         .icc_bytes = profile ? request->icc_bytes : 0,
         .exif_bytes = request->exif ? request->exif_bytes : 0,
         .xmp_bytes = request->xmp ? request->xmp_bytes : 0,

@@ -204,6 +204,25 @@ static enum status plan_page(const struct webp_file *file, const struct codec_li
     return STATUS_OK;
 }
 
+/* Whether a frame may have transparent pixels. A damaged one is reported when it is reached. */
+static bool may_have_alpha(const struct webp_file *file, struct area canvas, uint64_t deadline_ns)
+{
+    struct webp_frame frame;
+    WebPBitstreamFeatures features;
+    struct page page, next = {.canvas = canvas};
+    struct error ignored = {0};
+    size_t at = file->frames_at;
+    for (uint32_t i = 0; i < file->frames; i++) {
+        if (read_frame(file, canvas, &at, i, deadline_ns, &frame, &features, &ignored) != STATUS_OK)
+            return true;
+        page = next;
+        plan_frame(&frame, &features, i, 0, &page, &next);
+        if (!page.opaque)
+            return true;
+    }
+    return false;
+}
+
 /* ---- probe ---- */
 
 static enum status read_metadata(const struct webp_file *file, const struct codec_limits *limits,
@@ -234,6 +253,8 @@ enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
     info->height = page.canvas.height;
     info->channels = page.opaque ? 3 : 4;
     info->frames = file.frames > 0 ? file.frames : 1;
+    info->may_have_alpha =
+        limits->finds_alpha && may_have_alpha(&file, page.canvas, limits->deadline_ns);
     info->codec_bytes = page.codec_bytes;
     if (codec_late(limits->deadline_ns)) /* then count_groups may have returned 0 */
         return error_set(error, STATUS_DECODE_LIMIT,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codecs/borders.h"
+#include "codecs/strip.h"
 #include "conf/clock.h"
 #include "daemon/device_codecs.h"
 #include "daemon/pipeline/admission.h"
@@ -122,8 +123,8 @@ enum stage_result decoding_run(struct job_run *run, struct worker_tools *tools)
     if (!put_headers(run, tools) || run->input.decoder == CODEC_ON_DEVICE || !needs_pixels)
         return RESULT_NEXT;
     struct image image = plan_input(&run->plan, run->reserved.memory.input);
-    if (codec_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info,
-                     &run->decode, &run->bounds.codec, &image, &error) != STATUS_OK)
+    if (strip_decode(tools->codec, run->input.seen, run->input.seen_bytes, &run->info, &run->decode,
+                     &run->bounds.codec, &image, &error) != STATUS_OK)
         job_run_take_codec_error(run, &error);
     else if (run->measures)
         return measure_borders(run, &image);

@@ -1,5 +1,6 @@
 #include "daemon/pipeline/job_outputs.h"
 
+#include "daemon/pipeline/image_set.h"
 #include "daemon/pipeline/job_run.h"
 #include "gpu/plan/op_list.h"
 
@@ -148,10 +149,13 @@ struct encode_request job_outputs_encode_request(struct job_run *run, size_t ind
                                      .orientation = run->info.orientation,
                                      .in_srgb = output->in_srgb, .width = variant->width,
                                      .height = variant->height};
+    bool is_frame = run->job.outputs[index].pack == JOB_MOVIE && run->is_image &&
+                    run->set->source.animation.frames > 1;
     bool keeps_orientation = !run->job.orient && output->metadata & METADATA_EXIF;
     struct encode_request request = {
         .format = output->format,
         .encoder = run->job.outputs[index].encoder,
+        .keeps_alpha = is_frame,
         .bilevel = op_list_is_bilevel(output->ops),
         .density = choose_density(run, index),
         .orientation = keeps_orientation ? run->info.orientation : 1,

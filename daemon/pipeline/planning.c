@@ -615,6 +615,11 @@ static bool check_frames(struct job_run *run)
         error_set(&run->error, STATUS_BAD_JOB,
                   "the input is %s with %" PRIu32 " %ss, and the job's frames is \"refuse\"", noun,
                   info->frames, part);
+    else if (run->job.strip > 0 && info->frames > 1 && info->strip == 0)
+        error_set(&run->error, STATUS_BAD_JOB,
+                  "frames is {\"strip\":%" PRIu32 "}, but of %s with %" PRIu32 " %ss only one can "
+                  "be read",
+                  run->job.strip, noun, info->frames, part);
     else if (run->job.page > 0 && info->format->first_only && info->frames > 1)
         error_set(&run->error, STATUS_BAD_JOB,
                   "page is %" PRIu32 ", but of %s with %" PRIu32 " %ss only one is read; page must "

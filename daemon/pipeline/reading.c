@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "codecs/jpeg/frame.h"
+#include "codecs/strip.h"
 #include "conf/clock.h"
 #include "daemon/overlays/overlays.h"
 #include "daemon/pipeline/admission.h"
@@ -167,8 +168,8 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
     run->bounds.codec.metadata = planning_metadata(run);
     run->bounds.codec.keeps_orientation = !run->job.orient;
     run->bounds.codec.page = run->job.page;
-    if (codec_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
-                    &run->info, &error) == STATUS_OK)
+    if (strip_probe(tools->codec, run->input.seen, run->input.seen_bytes, &run->bounds.codec,
+                    run->job.strip, &run->info, &error) == STATUS_OK)
         planning_build(run, tools);
     else
         job_run_take_codec_error(run, &error);

@@ -60,6 +60,7 @@ static void take_job(struct job_run *run)
     run->job.trim = from->trim;
     run->job.frames = from->frames;
     run->job.page = from->page;
+    run->job.strip = from->strip;
     run->job.timeout_s = from->timeout_s;
     run->job.output_count = from->output_count;
     memcpy(run->job.outputs, from->outputs, from->output_count * sizeof *from->outputs);

@@ -102,14 +102,15 @@ enum status frame_source_compose(struct frame_source *source, uint64_t deadline_
     return STATUS_OK;
 }
 
-/* The frame, without alpha if it is opaque. */
+/* The frame, without alpha if it is opaque and need not be like the others. */
 static struct image image_of(const struct frame_source *source)
 {
     const struct image_info *info = &source->animation.info;
     size_t pixels = pixels_of(source);
     uint8_t *canvas = canvas_of(source), *to = canvas + pixels * 4, *opaque = to;
+    bool keeps = source->keeps_alpha && source->animation.info.may_have_alpha;
     for (size_t i = 0; i < pixels; i++)
-        if (canvas[4 * i + 3] != UINT8_MAX)
+        if (keeps || canvas[4 * i + 3] != UINT8_MAX)
             return (struct image){canvas, info->width, info->height, 4, (size_t)info->width * 4};
     for (size_t i = 0; i < pixels; i++, to += 3)
         memcpy(to, canvas + 4 * i, 3);
@@ -158,5 +159,5 @@ void frame_source_close(struct frame_source *source)
     codec_animation_close(&source->animation);
     if (source->block.memory)
         pool_give(source->pool, &source->block);
-    *source = (struct frame_source){.pool = source->pool};
+    *source = (struct frame_source){.pool = source->pool, .keeps_alpha = source->keeps_alpha};
 }

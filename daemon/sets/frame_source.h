@@ -13,6 +13,7 @@
 struct frame_source {
     struct codec_animation animation;
     bool is_open, has_frame; /* the canvas has a frame that was not given */
+    bool keeps_alpha;        /* all frames have alpha if one may have it, or none has it */
     struct pool *pool;       /* borrowed */
     struct pool_block block; /* the file, then the canvas, then a copy of it without alpha */
     size_t file_bytes;

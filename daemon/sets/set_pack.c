@@ -61,7 +61,8 @@ static enum status add_image(struct set_pack *pack, const struct pack_image *ima
     return error->status;
 }
 
-static const struct format *array_format(const struct set_pack *pack)
+/* Of an array or a movie. */
+static const struct format *pack_format(const struct set_pack *pack)
 {
     const struct job_output *output = pack->output;
     return output->format ? format_by_name(output->format) : format_of_path(output->place.path);
@@ -74,6 +75,7 @@ static enum status begin_content(struct set_pack *pack, struct error *error)
         pack->tar = tar_writer_open(append, pack, error);
         return error->status;
     }
+    pack->movie.format = pack_format(pack);
     if (pack->output->pack == JOB_MOVIE)
         return STATUS_OK;
     pack->buffer = malloc(PACK_BUFFER_BYTES);
@@ -81,7 +83,7 @@ static enum status begin_content(struct set_pack *pack, struct error *error)
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a buffer of \"%.200s\"",
                          pack->output->place.path);
     /* The count of images is known only at the end. */
-    return append(pack, zeros, tensor_header_bytes(array_format(pack)), error);
+    return append(pack, zeros, tensor_header_bytes(pack_format(pack)), error);
 }
 
 enum status set_pack_begin(struct set_pack *pack, const struct job_output *output,
@@ -189,7 +191,7 @@ static bool takes_shape(const struct set_pack *pack, const struct pack_image *im
 static bool takes_size(const struct set_pack *pack, const struct pack_image *image,
                        struct error *own)
 {
-    const struct webp_movie *movie = &pack->movie;
+    const struct movie *movie = &pack->movie;
     if (pack->images == 0 || (movie->width == image->width && movie->height == image->height))
         return true;
     error_set(
@@ -229,17 +231,17 @@ static enum status put_frame(struct set_pack *pack, const struct pack_image *ima
                              struct error *error)
 {
     struct pack_image source = *image;
-    const struct webp_movie_frame frame = {.bytes = image->bytes,
-                                           .read = read_spilled,
-                                           .source = &source,
-                                           .length = image->length,
-                                           .width = image->width,
-                                           .height = image->height,
-                                           .has_alpha = image->channels == 4,
-                                           .delay_ms = image->delay_ms,
-                                           .plays = image->plays,
-                                           .frames = image->frames};
-    return webp_movie_add(&pack->movie, &frame, append, pack, error);
+    const struct movie_frame frame = {.bytes = image->bytes,
+                                      .read = read_spilled,
+                                      .source = &source,
+                                      .length = image->length,
+                                      .width = image->width,
+                                      .height = image->height,
+                                      .has_alpha = image->channels == 4,
+                                      .delay_ms = image->delay_ms,
+                                      .plays = image->plays,
+                                      .frames = image->frames};
+    return movie_add(&pack->movie, &frame, append, pack, error);
 }
 
 enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, struct error *error)
@@ -259,30 +261,50 @@ enum status set_pack_put(struct set_pack *pack, const struct pack_image *image, 
 /* ---- the end -------------------------------------------------------------------------------- */
 
 /* Writes the beginning of the file, which is known only at the end. */
-static enum status write_header(struct set_pack *pack, struct error *error)
+static enum status write_head(struct set_pack *pack, const uint8_t *head, size_t bytes,
+                              struct error *error)
+{
+    for (size_t at = 0; at < bytes;) {
+        ssize_t count = pwrite(pack->file.fd, head + at, bytes - at, (off_t)at);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0) {
+            pack->file.reason = errno;
+            return error_set(error, STATUS_WRITE_FAILED,
+                             "the header of \"%.200s\" cannot be written: %s",
+                             pack->output->place.path, strerror(errno));
+        }
+        at += (size_t)count;
+    }
+    return STATUS_OK;
+}
+
+static enum status finish_array(struct set_pack *pack, struct error *error)
 {
     uint8_t header[NPY_HEADER_BYTES];
+    tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
+    return write_head(pack, header, tensor_header_bytes(pack_format(pack)), error);
+}
+
+static enum status finish_movie(struct set_pack *pack, struct error *error)
+{
+    uint8_t *head;
     size_t bytes;
-    static_assert(sizeof header >= WEBP_MOVIE_HEAD_BYTES, "the head of a movie must fit");
-    if (pack->output->pack == JOB_MOVIE) {
-        bytes = webp_movie_head(&pack->movie, header);
-    } else {
-        bytes = tensor_header_bytes(array_format(pack));
-        tensor_write_array_header(&pack->output->encoder, pack->images, pack->shape, header);
-    }
-    if (bytes > 0 && pwrite(pack->file.fd, header, bytes, 0) != (ssize_t)bytes) {
-        pack->file.reason = errno;
-        error_set(error, STATUS_WRITE_FAILED, "the header of \"%.200s\" cannot be written: %s",
-                  pack->output->place.path, strerror(errno));
-    }
-    return error->status;
+    if (movie_head(&pack->movie, &head, &bytes, error) != STATUS_OK)
+        return error->status;
+    enum status status = write_head(pack, head, bytes, error);
+    free(head);
+    return status;
 }
 
 enum status set_pack_finish(struct set_pack *pack, bool sync, struct error *error)
 {
     if (pack->tar && tar_writer_finish(pack->tar, error) != STATUS_OK)
         return error->status;
-    if (flush(pack, error) != STATUS_OK || (!pack->tar && write_header(pack, error) != STATUS_OK))
+    if (flush(pack, error) != STATUS_OK)
+        return error->status;
+    if (!pack->tar &&
+        (pack->output->pack == JOB_MOVIE ? finish_movie : finish_array)(pack, error) != STATUS_OK)
         return error->status;
     return files_output_finish(&pack->file, sync, error);
 }
@@ -292,6 +314,7 @@ void set_pack_end(struct set_pack *pack)
     if (!pack->is_begun)
         return;
     tar_writer_close(pack->tar);
+    movie_clear(&pack->movie);
     free(pack->buffer);
     free(pack->sample);
     files_output_end(&pack->file);

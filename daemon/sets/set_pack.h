@@ -1,6 +1,6 @@
 /*
  * set_pack.h - one output of a job with many images that holds all of them: a tar, an array, or an
- * animated WebP (a movie).
+ * animation (a movie).
  *
  * Images are added in their order. The file is temporary until set_pack_place renames it. A pack
  * belongs to the worker that runs the job.
@@ -8,7 +8,7 @@
 #pragma once
 
 #include "codecs/archive/tar_writer.h"
-#include "codecs/webp/webp_movie.h"
+#include "codecs/movie.h"
 #include "daemon/files/spool.h"
 #include "queue/job/job.h"
 
@@ -36,7 +36,7 @@ struct set_pack {
     uint64_t bytes; /* of the file */
     uint64_t images;
     uint32_t shape[3]; /* of each image of an array; 0 before the first */
-    struct webp_movie movie;
+    struct movie movie;
     char *sample;      /* names of the members of the last sample, each with its NUL */
     size_t sample_bytes, sample_room;
 };

@@ -88,6 +88,21 @@ static enum status list_folder(struct set_source *source, struct error *error)
     return status;
 }
 
+/* An AVIF sequence has a track for alpha, with a sample for each frame. */
+static bool has_avif_movie(const struct job *job)
+{
+    for (size_t i = 0; i < job->output_count; i++) {
+        const struct job_output *output = &job->outputs[i];
+        if (output->pack != JOB_MOVIE)
+            continue;
+        const struct format *format =
+            output->format ? format_by_name(output->format) : format_of_path(output->place.path);
+        if (format == &formats[FORMAT_avif])
+            return true;
+    }
+    return false;
+}
+
 enum status set_source_open(struct set_source *source, struct error *error)
 {
     switch (source->job->source) {
@@ -97,6 +112,7 @@ enum status set_source_open(struct set_source *source, struct error *error)
         return open_archive(source, error);
     case JOB_ANIMATION:
         source->frames.pool = source->pool;
+        source->frames.keeps_alpha = has_avif_movie(source->job);
         return open_file(source, source->bytes_max, error);
     default:
         return STATUS_OK;

@@ -91,11 +91,11 @@ def job_keys(d):
                  "Removes the borders of one colour around the input, before all operations."),
         "page": ({"type": "integer", "minimum": 0, "maximum": d.limits["page"]}, "Optional[int]",
                  "The frame of an animation, or the page, that is read. Default: 0, the first."),
-        "frames": ({"enum": ["first", "refuse", "all"]},
-                   "Optional[Literal[\"first\", \"refuse\", \"all\"]]",
+        "frames": ({"anyOf": [{"enum": ["first", "refuse", "all"]}, {"$ref": "#/$defs/strip"}]},
+                   "Optional[Union[Literal[\"first\", \"refuse\", \"all\"], Strip]]",
                    "What becomes of an input with several frames: one is read, which is the default; "
-                   "the input fails; or all are read, as the images of a job with inputs. An output "
-                   "whose path ends in .webp is then an animation."),
+                   "the input fails; a Strip of them is one image; or all are read, as the images of a job with inputs. An output "
+                   "whose path ends in .webp or .avif is then an animation."),
         "meta": (True, "Any", "Any JSON value. The result repeats it."),
         "reply_to": ({"type": "string", "maxLength": d.limits["key_bytes"],
                       "pattern": key_pattern("reply")}, "Optional[str]",
@@ -383,7 +383,7 @@ def job_module(d):
     text += ("from dataclasses import dataclass\n"
              "from typing import Any, Literal, Optional, Sequence, Union\n\n"
              "from .places import Archive, Folder, InputPlace, OutputPlace\n"
-             "from .steps import UNSET, Output, Step, Time, Trim, Variant\n\n\n"
+             "from .steps import UNSET, Output, Step, Strip, Time, Trim, Variant\n\n\n"
              "@dataclass(frozen=True)\nclass Job:\n")
     text += wrap('"""A job. It has either input or inputs, and either output and ops, or outputs. The client sets reply_to and '
                  "pushed, and an id if there is none; then the job is also unique, unless this says "
@@ -491,13 +491,15 @@ def set_output(d):
             {"required": ["path"], "properties": {"path": {"pattern": TAR}}}, *named]}]}
 
 
-def frames_output():
-    """The output of a job with all frames of its input: also an animated WebP."""
-    suffix = r"\." + any_case("webp") + END
+def frames_output(d):
+    """The output of a job with all frames of its input: also an animation."""
+    movies = [f for f in d.formats if f["movies"]]
+    suffix = r"\.(" + "|".join(any_case(s) for f in movies for s in f["suffixes"]) + ")" + END
     return {"anyOf": [
         {"$ref": "#/$defs/set_output"}, {"type": "string", "pattern": suffix},
         {"type": "object", "required": ["path"], "properties": {"pack": False}, "anyOf": [
-            {"required": ["format"], "properties": {"format": {"const": "webp"}}},
+            {"required": ["format"], "properties": {
+                "format": {"enum": [name for f in movies for name in format_names(f)]}}},
             {"not": {"required": ["format"]}, "properties": {"path": {"pattern": suffix}}}]}]}
 
 
@@ -553,6 +555,9 @@ def job_schema(d):
         "trim": {"type": "object", "additionalProperties": False, "properties": {
             "color": {"type": "array", "minItems": 3, "maxItems": 3, "items": byte},
             "threshold": byte}},
+        "strip": {"type": "object", "additionalProperties": False, "required": ["strip"],
+                  "properties": {"strip": {"type": "integer", "minimum": 2,
+                                           "maximum": d.limits["strip"]}}},
         "ops": {"type": "array", "maxItems": d.limits["ops"], "items": {"$ref": "#/$defs/operation"}},
         "operation": {"oneOf": [{"enum": simple_names(d)}] + [
             {"$ref": f"#/$defs/op_{o['name']}"} for o in d.operations]},
@@ -576,14 +581,16 @@ def job_schema(d):
                       {"if": {"properties": {"unique": {"const": True}}, "required": ["unique"]},
                        "then": {"required": ["id"]}},
                       {"if": {"required": ["inputs"]},
-                       "then": {"properties": {"frames": {"enum": ["first", "refuse"]},
+                       "then": {"properties": {"frames": {"not": {"const": "all"}},
                                                **of_outputs({"$ref": "#/$defs/set_output"})}},
                        "else": {"properties": {"on_error": False}}},
                       {"if": {"required": ["input"], "not": all_frames},
                        "then": {"properties": of_outputs({"properties": {"pack": False}})}},
+                      {"if": {"required": ["frames"], "properties": {"frames": {"type": "object"}}},
+                       "then": {"properties": {"page": False}}},
                       {"if": all_frames,
                        "then": {"properties": {"page": False, "trim": False,
-                                                   **of_outputs(frames_output())}}}],
+                                                   **of_outputs(frames_output(d))}}}],
             "$defs": definitions}
 
 

@@ -18,7 +18,7 @@ _gpuimgctl_value() # option text
     --ops) _gpuimgctl_ops "$2" ;;
     --format) COMPREPLY=($(compgen -W "@formats@" -- "$2")) ;;
     --on-error) COMPREPLY=($(compgen -W "skip fail" -- "$2")) ;;
-    --frames) COMPREPLY=($(compgen -W "first all refuse" -- "$2")) ;;
+    --frames) COMPREPLY=($(compgen -W "first all refuse strip:" -- "$2")) ;;
     --pack) COMPREPLY=($(compgen -W "tar array" -- "$2")) ;;
     --from) COMPREPLY=($(compgen -W "list stream" -- "$2")) ;;
     --config | -c | --ops-file | --job-file | -j | --out | -o | --shards)

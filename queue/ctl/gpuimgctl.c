@@ -51,7 +51,7 @@ static const struct ctl_command commands[] = {
      "%a the archive's or animation's name without suffix, %e the result's suffix. A folder means\n"
      "FOLDER/%p.%e for lists, FOLDER/%a.tar for archives, FOLDER/%a.webp for frames; with --pack\n"
      "FOLDER/%i.tar or, for arrays, FOLDER/%i.npy. An OUT that ends in .tar is a tar with all\n"
-     "images of a job, and with --frames=all one that ends in .webp is an animation.\n"
+     "images of a job, and with --frames=all one that ends in .webp or .avif is an animation.\n"
      "\n"
      "An ARCHIVE is a tar or a zip below input_root, a URL, or a pattern in quotes ('*.tar').\n"
      "Members that --pattern does not choose are copied to the tar. --shards with a number is\n"

@@ -186,7 +186,7 @@ static bool check_template(const struct check *check, const struct job *job, con
     return refuse(check, "%s names one file for %s images; put %%p or %%n into it%s", where, many,
                   !place->path ? ""
                   : job->source == JOB_ANIMATION
-                      ? ", end it in .webp or .tar, or set pack to \"array\""
+                      ? ", end it in .webp, .avif or .tar, or set pack to \"array\""
                       : ", end it in .tar, or set pack to \"array\"");
 }
 
@@ -209,7 +209,7 @@ static bool ends_in_tar(const char *path)
     return length >= 4 && strcasecmp(path + length - 4, ".tar") == 0;
 }
 
-/* A path without a template, for a WebP of all frames. */
+/* A path without a template, for an animation of all frames. */
 static bool is_movie(const struct job *job, const struct job_output *output)
 {
     const char *path = output->place.path;
@@ -218,7 +218,7 @@ static bool is_movie(const struct job *job, const struct job_output *output)
         return false;
     const struct format *format =
         output->format ? format_by_name(output->format) : format_of_path(path);
-    return format == &formats[FORMAT_webp];
+    return format && format->movies;
 }
 
 bool read_pack(const struct check *check, const struct job *job, const cJSON *object,

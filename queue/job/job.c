@@ -560,6 +560,23 @@ static bool read_all_frames(const struct check *check, struct job *job)
     return true;
 }
 
+/* Some frames of each input become one image. */
+static bool read_strip(const struct check *check, struct job *job, const cJSON *item)
+{
+    static const char *const keys[] = {"strip", NULL};
+    double count = 0;
+    job->frames = JOB_FRAMES_STRIP;
+    if (!check_keys(check, item, "frames", keys) ||
+        !read_integer(check, item, "frames", "strip", 2, JOB_STRIP_MAX, &count))
+        return false;
+    if (count == 0)
+        return refuse(check, "frames is {}; it must be {\"strip\":N}");
+    if (member(job->root, "page"))
+        return refuse(check, "frames is a strip, but the job has a page; leave one of the two out");
+    job->strip = (uint32_t)count;
+    return true;
+}
+
 /* Which frames of an input are read. */
 static bool read_frames(const struct check *check, struct job *job)
 {
@@ -571,11 +588,14 @@ static bool read_frames(const struct check *check, struct job *job)
     if (!read_integer(check, job->root, "the job", "page", 0, JOB_PAGE_MAX, &page))
         return false;
     job->page = (uint32_t)page;
+    if (cJSON_IsObject(item))
+        return read_strip(check, job, item);
     for (job->frames = 0; job->frames <= JOB_FRAMES_ALL; job->frames++)
         if (given && strcmp(given, words[job->frames]) == 0)
             return job->frames != JOB_FRAMES_ALL || read_all_frames(check, job);
     job->frames = JOB_FRAMES_FIRST;
-    return refuse(check, "frames is %s; it must be \"first\", \"refuse\" or \"all\"", shown(item));
+    return refuse(check, "frames is %s; it must be \"first\", \"refuse\", \"all\" or {\"strip\":N}",
+                  shown(item));
 }
 
 static bool read_job(const struct check *check, struct job *job)

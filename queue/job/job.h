@@ -60,7 +60,7 @@ enum job_pack {
                   gives values */
     JOB_TAR,   /* one tar with all images */
     JOB_ARRAY, /* one tensor, whose first dimension counts the images */
-    JOB_MOVIE, /* one animated WebP, whose frames are the images */
+    JOB_MOVIE, /* one animation, whose frames are the images */
 };
 
 /* What becomes of an input with several frames. */
@@ -68,6 +68,7 @@ enum job_frames {
     JOB_FRAMES_FIRST,  /* one is read: the first, or the one that `page` names */
     JOB_FRAMES_REFUSE, /* the input fails */
     JOB_FRAMES_ALL,    /* the job has many images: source is JOB_ANIMATION */
+    JOB_FRAMES_STRIP,  /* some are one image, side by side: job.strip */
 };
 
 struct job_output {
@@ -118,6 +119,7 @@ struct job {
     struct trim_rule trim; /* of each input, after `orient` */
     enum job_frames frames;
     uint32_t page;        /* of each input: 0 is the first */
+    uint32_t strip;       /* frames of the strip of each input; 0: none */
     double pushed;        /* Unix seconds; 0 = not given */
     struct job_time not_before, expires; /* the job may start between the two */
     struct job_output outputs[JOB_OUTPUTS_MAX]; /* from output_count on, not initialized */

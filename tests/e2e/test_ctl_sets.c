@@ -175,13 +175,15 @@ TEST(test_usage)
     BAD("--list 2 --on-error stop -o x", "--on-error is \"stop\"; it must be skip or fail");
     BAD("--on-error skip -o x", "--on-error has no effect without --list or --shards");
     BAD("--pack tar -o x", "--pack has no effect without --list, --shards or --frames=all");
-    BAD("--frames all -o x.png", "one file for many images; put %p or %n into it, end it in .webp");
+    BAD("--frames all -o x.png",
+        "one file for many images; put %p or %n into it, end it in .webp, .avif or .tar");
     BAD("--frames all -o x.webp", "all results would be written to x.webp; a pattern such as "
                                   "edges/%a.webp");
     BAD("--frames all -o 'https://h/x.webp'", "one file for many images");
     BAD("--frames all --keys -o x", "--keys does not send animations");
     BAD("--frames all --page 2 -o x", "the job has a page");
-    BAD("--frames some -o x", "frames is \"some\"; it must be \"first\", \"refuse\" or \"all\"");
+    BAD("--frames some -o x", "frames is \"some\"; it must be \"first\", \"refuse\", \"all\" or ");
+    BAD("--frames strip:x -o x", "frames.strip is -1; it must be an integer from 2 to 64");
     BAD("--no-output --ops stats --recompress", "--recompress sets a key of the output, but the "
                                                 "job has none");
     BAD("-o x --set output.=1", "it must be output.KEY=JSON");
@@ -255,6 +257,8 @@ TEST(test_frames)
                "{'0.input.url':'https://h/x/9.gif?s=1','0.output':'o/9.webp'}");
     check_jobs("cd in; ctl submit $at --page 2 --frames refuse one.png -o x/",
                "{'0.page':2,'0.frames':'refuse','0.output':'x/one.png'}");
+    check_jobs("cd in; ctl submit $at --frames strip:4 one.png -o x/",
+               "{'0.frames.strip':4,'0.output':'x/one.png'}");
 }
 
 TEST(test_keys_of_outputs)

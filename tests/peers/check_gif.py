@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import numpy
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, features
 
 import peer
 
@@ -139,6 +139,52 @@ def check_movies(report, daemon, folder):
     report.say(names and not differ, f"animated WebPs of {len(names)} files as Pillow reads both")
 
 
+def check_strips(report, daemon, folder, count):
+    """Strips of some frames, from the first to the last."""
+    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
+             glob.glob(f"{folder}/*.webp")]
+    machine = rig.Rig(daemon, folder)
+    differ = []
+    try:
+        machine.run([json.dumps({"input": name, "frames": {"strip": count}, "output": name + ".png"})
+                     for name in names])
+        for name in names:
+            frames = pages_of(f"{folder}/{name}")
+            spaces = min(count, len(frames)) - 1
+            chosen = [(2 * place * (len(frames) - 1) + spaces) // (2 * spaces)
+                      for place in range(spaces + 1)] if spaces else [0]
+            wanted = numpy.concatenate([frames[number] for number in chosen], 1)
+            if not numpy.array_equal(pixels(Image.open(f"{machine.out}/{name}.png")), wanted):
+                differ.append(name)
+                print(f"# the strip of {name} differs")
+    finally:
+        machine.close()
+    report.say(names and not differ, f"strips of {count} frames of {len(names)} files")
+
+
+def check_sequences(report, daemon, folder):
+    """All frames become an AVIF, whose colours are not those of the frames, but whose alpha is."""
+    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
+             glob.glob(f"{folder}/*.webp")]
+    jobs = [json.dumps({"input": name, "frames": "all", "output": {"path": name + ".avif"}})
+            for name in names]
+    machine = rig.Rig(daemon, folder)
+    differ = []
+    try:
+        machine.run(jobs)
+        for name in names:
+            ours, delays, _, profile = movie_of(f"{machine.out}/{name}.avif")
+            theirs, wanted, _, kept = movie_of(f"{folder}/{name}")
+            alphas = [[frame[:, :, 3] for frame in frames] for frames in (ours, theirs)]
+            if ((len(ours), delays, profile) != (len(theirs), wanted, kept) or
+                    not all(map(numpy.array_equal, *alphas))):
+                differ.append(name)
+                print(f"# {name}: {len(ours)} frames, {delays}, and Pillow: {len(theirs)}, {wanted}")
+    finally:
+        machine.close()
+    report.say(names and not differ, f"AVIF sequences of {len(names)} files as Pillow reads both")
+
+
 def check(report, daemon, folder, title, strict):
     wanted = {}
     for path in sorted(glob.glob(f"{folder}/*.gif") + glob.glob(f"{folder}/*.webp")):
@@ -165,6 +211,9 @@ def main():
         make_files(folder)
         check(report, daemon, folder, "animations of Pillow", True)
         check_movies(report, daemon, folder)
+        check_strips(report, daemon, folder, 4)
+        if b"no AVIF" not in version and features.check("avif"):
+            check_sequences(report, daemon, folder)
     for folder in sys.argv[2:]:
         check(report, daemon, folder, folder, False)
     return report.end()

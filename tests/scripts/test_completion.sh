@@ -64,7 +64,7 @@ formats=$(sed -n '/^FORMAT(/{:row; /)$/!{N; b row}; /\.becomes/!s/^FORMAT(\([a-z
 ok $? "formats are completed"
 [ "$(offered submit --on-error "" | xargs)/$(offered submit --pack = "" | xargs)" = "skip fail/tar array" ]
 ok $? "the values of --on-error and --pack are completed"
-[ "$(offered submit --frames "" | xargs)" = "first all refuse" ]
+[ "$(offered submit --frames "" | xargs)" = "first all refuse strip:" ]
 ok $? "the values of --frames are completed"
 offered dead re | grep -qx retry
 ok $? "the subcommands of dead are completed"

@@ -133,6 +133,7 @@ static cJSON *all_formats(void)
         cJSON_AddStringToObject(object, "noun", formats[i].noun);
         cJSON_AddStringToObject(object, "mime", formats[i].mime);
         cJSON_AddBoolToObject(object, "tensor", formats[i].tensor);
+        cJSON_AddBoolToObject(object, "movies", formats[i].movies);
         cJSON_AddBoolToObject(object, "written", !formats[i].becomes);
         cJSON_AddItemToObject(object, "suffixes", list_of(formats[i].suffixes));
         cJSON_AddItemToObject(object, "parameters", format_parameters(&formats[i]));
@@ -179,6 +180,7 @@ static cJSON *limits(void)
         {"inputs", JOB_INPUTS_MAX},
         {"folder_files", JOB_FOLDER_FILES_MAX},
         {"page", JOB_PAGE_MAX},
+        {"strip", JOB_STRIP_MAX},
         {"patterns", JOB_PATTERNS_MAX},
         {"pattern_bytes", JOB_PATTERN_BYTES_MAX},
         {"path_bytes", JOB_PATH_BYTES_MAX},

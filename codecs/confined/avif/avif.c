@@ -9,7 +9,10 @@ static bool can(bool writes)
                          writes ? AVIF_CODEC_FLAG_CAN_ENCODE : AVIF_CODEC_FLAG_CAN_DECODE) != NULL;
 }
 
-const struct confined_codec confined_avif = {
-    .can = can, .probe = avif_probe, .decode = avif_decode, .encode = avif_encode};
+const struct confined_codec confined_avif = {.can = can,
+                                             .probe = avif_probe,
+                                             .decode = avif_decode,
+                                             .frames = avif_frames,
+                                             .encode = avif_encode};
 
 #endif

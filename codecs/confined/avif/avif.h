@@ -5,7 +5,10 @@
 
 #include "codecs/confined/confined.h"
 
-confined_task_fn avif_probe, avif_decode, avif_encode;
+confined_task_fn avif_probe, avif_decode, avif_frames, avif_encode;
+
+/* How often the sequence of a call is shown; 0: for ever. */
+uint32_t avif_plays(const struct codec_call *call, const uint8_t *region);
 
 /* Returns 0 if avif_frames.c has refused no image since the last call, else the number of frames
  * that the refused image has. */

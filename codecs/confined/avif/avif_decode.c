@@ -228,12 +228,13 @@ static uint64_t stream_pixels(const struct streams *streams, const avifImage *im
  * - the image, and one copy of it: the cells of a grid, or the image before film grain is added.
  *   Cells reach beyond the image by less than one row and one column of cells. `most` limits the
  *   copy, and also allows for cells that are smaller than a block of dav1d;
+ * - of a sequence, the images that later ones may refer to;
  * - the decoders: libavif 0.11 opens one for each stream, later versions often one for all. With
  *   dav1d 1.0 a decoder was measured to take 390 KiB and half a byte per pixel;
  * - the profile, and a fixed part. */
 static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *streams)
 {
-    enum { fixed = 8 << 20, stream = 448 << 10, trimmed = 4 };
+    enum { fixed = 8 << 20, stream = 448 << 10, trimmed = 4, references = 8 };
     const avifImage *image = decoder->image;
     uint64_t padded = in_blocks(image->width + BLOCK, image->height + BLOCK), copied = padded;
     uint64_t most = trimmed * padded + streams->count * BLOCK * BLOCK;
@@ -241,8 +242,9 @@ static uint64_t decode_bytes(const avifDecoder *decoder, const struct streams *s
     uint64_t cells = stream_pixels(streams, image);
     if (cells > padded)
         copied = cells < most ? cells : most;
-    return (padded + copied) * samples / 4 * (image->depth > 8 ? 2 : 1) + copied / 2 + fixed +
-           streams->count * stream + image->icc.size;
+    uint64_t kept = decoder->imageCount > 1 ? references * padded : 0;
+    return (padded + copied + kept) * samples / 4 * (image->depth > 8 ? 2 : 1) + copied / 2 +
+           fixed + streams->count * stream + image->icc.size;
 }
 
 /* ---- probe ---------------------------------------------------------------------------------- */
@@ -255,6 +257,7 @@ static void read_info(const avifDecoder *decoder, const struct streams *streams,
     reply->width = crop.width;
     reply->height = crop.height;
     reply->channels = channels_of(decoder);
+    reply->may_have_alpha = reply->channels == 4;
     reply->orientation = orientation_of(image);
     reply->is_gray = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
     reply->decode_bytes = decode_bytes(decoder, streams);
@@ -383,10 +386,21 @@ static size_t crop_band(const avifImage *image, const struct confined_rect *crop
     return 0;
 }
 
+/* Sends rows of a frame, and what the reply says of it. */
+static void offer_of_frame(const struct codec_reply *reply, uint32_t rows, uint64_t at)
+{
+    confined_ask(&(struct codec_reply){.kind = CODEC_ROWS,
+                                       .rows = rows,
+                                       .at = at,
+                                       .delay_ms = reply->delay_ms,
+                                       .plays = reply->plays});
+}
+
 /* Sends the rows of the crop to the daemon. The last ones are announced in `reply`, which ends the
- * task. */
+ * task, unless it is one of many frames. */
 static avifResult send_pixels(const avifImage *image, const struct confined_rect *crop,
-                              uint32_t channels, uint8_t *window, struct codec_reply *reply)
+                              uint32_t channels, bool is_frame, uint8_t *window,
+                              struct codec_reply *reply)
 {
     uint32_t end = crop->y + crop->height;
     struct band band;
@@ -396,16 +410,19 @@ static avifResult send_pixels(const avifImage *image, const struct confined_rect
         if (result != AVIF_RESULT_OK)
             return result;
         size_t at = crop_band(image, crop, &band, channels, window);
-        confined_offer(reply, band.to - band.from, at, band.to == end);
+        if (is_frame)
+            offer_of_frame(reply, band.to - band.from, at);
+        else
+            confined_offer(reply, band.to - band.from, at, band.to == end);
     }
     return AVIF_RESULT_OK;
 }
 
-static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, uint8_t *window,
-                          struct codec_reply *reply)
+/* Sends an image that was decoded with this result. */
+static void give_image(avifDecoder *decoder, avifResult result, const struct codec_call *call,
+                       uint8_t *window, struct codec_reply *reply)
 {
     const avifImage *image = decoder->image;
-    avifResult result = avifDecoderNthImage(decoder, call->page);
     if (result != AVIF_RESULT_OK) {
         refuse(decoder, result, "in its pixels", reply);
         return;
@@ -418,7 +435,7 @@ static void decode_pixels(avifDecoder *decoder, const struct codec_call *call, u
                       call->width, call->height, call->channels);
         return;
     }
-    result = send_pixels(image, &crop, call->channels, window, reply);
+    result = send_pixels(image, &crop, call->channels, call->kind == CODEC_FRAMES, window, reply);
     if (result != AVIF_RESULT_OK)
         refuse(decoder, result, "in its colours", reply);
 }
@@ -428,7 +445,35 @@ void avif_decode(const struct codec_call *call, uint8_t *region, struct codec_re
     struct source source = open_source(call, region, SIZE_MAX);
     avifDecoder *decoder = open_decoder(&source, 0, reply);
     if (reply->status == STATUS_OK)
-        decode_pixels(decoder, call, region, reply);
+        give_image(decoder, avifDecoderNthImage(decoder, call->page), call, region, reply);
+    if (decoder)
+        avifDecoderDestroy(decoder);
+}
+
+/* ---- all images of a sequence --------------------------------------------------------------- */
+
+/* In milliseconds, rounded. */
+static uint32_t delay_of(const avifImageTiming *timing)
+{
+    uint64_t scale = timing->timescale, length = timing->durationInTimescales;
+    if (scale == 0 || length > UINT32_MAX)
+        return 0; /* uncovered: promise (tests/coverage/reasons.txt) */
+    uint64_t delay_ms = (length * 1000 + scale / 2) / scale;
+    return delay_ms < UINT32_MAX ? (uint32_t)delay_ms : UINT32_MAX;
+}
+
+/* The daemon ends the task after the last image. */
+void avif_frames(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
+{
+    struct source source = open_source(call, region, SIZE_MAX);
+    avifDecoder *decoder = open_decoder(&source, 0, reply);
+    uint32_t plays = avif_plays(call, region);
+    while (reply->status == STATUS_OK) {
+        avifResult result = avifDecoderNextImage(decoder);
+        reply->delay_ms = delay_of(&decoder->imageTiming);
+        reply->plays = plays;
+        give_image(decoder, result, call, region, reply);
+    }
     if (decoder)
         avifDecoderDestroy(decoder);
 }

@@ -140,13 +140,19 @@ static void put_file(const avifRWData *file, uint8_t *window)
     }
 }
 
-static void write_image(avifEncoder *encoder, avifImage *image, const struct codec_call *call,
-                        uint8_t *region, struct codec_reply *reply)
+static void fail_memory(const struct codec_call *call, struct codec_reply *reply)
 {
+    confined_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u pixels",
+                  call->width, call->height);
+}
+
+static void write_image(const avifImage *image, const struct codec_call *call, uint8_t *region,
+                        struct codec_reply *reply)
+{
+    avifEncoder *encoder = avifEncoderCreate();
     avifRWData file = AVIF_DATA_EMPTY;
-    if (!encoder || !image || !fill_image(image, call, region)) {
-        confined_fail(reply, STATUS_OUT_OF_MEMORY, "no memory to write an AVIF of %u x %u pixels",
-                      call->width, call->height);
+    if (!encoder) {
+        fail_memory(call, reply);
         return;
     }
     set_encoder(encoder, call);
@@ -159,19 +165,57 @@ static void write_image(avifEncoder *encoder, avifImage *image, const struct cod
     else
         put_file(&file, region);
     avifRWDataFree(&file);
+    avifEncoderDestroy(encoder);
+}
+
+static bool is_opaque(const avifImage *image)
+{
+    for (uint32_t y = 0; y < image->height; y++)
+        for (uint32_t x = 0; x < image->width; x++)
+            if (image->alphaPlane[(size_t)y * image->alphaRowBytes + x] != UINT8_MAX)
+                return false;
+    return true;
+}
+
+/* libavif leaves out the alpha of an opaque image, but a sequence needs it for each frame. As an
+ * image of its own, an alpha plane is gray, lossless, and has no colour space. */
+static void write_opaque_alpha(const struct codec_call *call, uint8_t *region,
+                               struct codec_reply *reply)
+{
+    struct codec_call lossless = *call;
+    avifImage *image = avifImageCreate(call->width, call->height, 8, AVIF_PIXEL_FORMAT_YUV400);
+    lossless.quality = 100;
+    if (image) {
+        image->yuvRange = AVIF_RANGE_FULL;
+        (void)avifImageAllocatePlanes(image, AVIF_PLANES_YUV);
+    }
+    if (image && image->yuvPlanes[AVIF_CHAN_Y]) {
+        memset(image->yuvPlanes[AVIF_CHAN_Y], UINT8_MAX,
+               (size_t)image->yuvRowBytes[AVIF_CHAN_Y] * image->height);
+        write_image(image, &lossless, region, reply);
+    } else {
+        fail_memory(call, reply);
+    }
+    if (image)
+        avifImageDestroy(image);
 }
 
 void avif_encode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)
 {
-    avifEncoder *encoder = avifEncoderCreate();
+    bool adds_alpha = call->keeps_alpha && call->channels == 4;
     avifImage *image = avifImageCreate(call->width, call->height, 8,
                                        call->channels == 1 ? AVIF_PIXEL_FORMAT_YUV400
                                                            : AVIF_PIXEL_FORMAT_YUV420);
-    write_image(encoder, image, call, region, reply);
+    if (!image || !fill_image(image, call, region)) {
+        fail_memory(call, reply);
+    } else {
+        adds_alpha = adds_alpha && is_opaque(image);
+        write_image(image, call, region, reply);
+    }
     if (image)
         avifImageDestroy(image);
-    if (encoder)
-        avifEncoderDestroy(encoder);
+    if (adds_alpha && reply->status == STATUS_OK)
+        write_opaque_alpha(call, region, reply);
 }
 
 #endif

@@ -69,6 +69,22 @@ void set_options_read(struct set_options *set, struct ctl *ctl, const char *fram
     check_kind(set, ctl);
 }
 
+cJSON *set_options_frames(const char *text)
+{
+    static const char prefix[] = "strip:";
+    char *end;
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+        return cJSON_CreateString(text);
+    long count = strtol(text + sizeof prefix - 1, &end, 10);
+    cJSON *strip = cJSON_CreateObject();
+    if (!cJSON_AddNumberToObject(strip, "strip",
+                                 *end ? -1 : (double)count)) { /* uncovered: memory */
+        cJSON_Delete(strip);
+        return NULL;
+    }
+    return strip;
+}
+
 /* ---- outputs -------------------------------------------------------------------------------- */
 
 static bool ends_in_tar(const char *path)
@@ -77,13 +93,11 @@ static bool ends_in_tar(const char *path)
     return length >= 4 && strcasecmp(path + length - 4, ".tar") == 0;
 }
 
-/* Whether the daemon writes one animated WebP of all frames. format: its name; NULL: by the suffix.
- */
+/* Whether the daemon writes one animation of all frames. format: its name; NULL: by the suffix. */
 static bool is_movie(const struct set_options *set, const char *format, const char *path)
 {
     const struct format *of = format ? format_by_name(format) : format_of_path(path);
-    return set->kind == SET_FRAMES && of == &formats[FORMAT_webp] &&
-           !set_pattern_names_images(path);
+    return set->kind == SET_FRAMES && of && of->movies && !set_pattern_names_images(path);
 }
 
 bool set_options_is_whole(const struct set_options *set, const cJSON *output, const char *place)
@@ -104,7 +118,9 @@ static const char *name_in_folder(const struct set_options *set, struct ctl *ctl
     if (!set->pack && set->kind == SET_LIST)
         return "%p.%e";
     if (!set->pack && set->kind == SET_FRAMES)
-        return !format || strcmp(format, "webp") == 0 ? "%a.webp" : "%p.%e";
+        return !format || strcmp(format, "webp") == 0 ? "%a.webp"
+               : strcmp(format, "avif") == 0          ? "%a.avif"
+                                                      : "%p.%e";
     snprintf(name, 32, "%s.%.8s", set->kind == SET_LIST ? "%i" : "%a", array ? format : "tar");
     return name;
 }
@@ -148,7 +164,7 @@ void set_options_read_out(const struct set_options *set, struct ctl *ctl, const 
         ctl_usage(ctl,
                   "--out is \"%s\", one file for many images; put %%p or %%n into it, end it "
                   "in %s.tar, or give --pack",
-                  out, set->kind == SET_FRAMES ? ".webp or " : "");
+                  out, set->kind == SET_FRAMES ? ".webp, .avif or " : "");
 }
 
 /* ---- the job -------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@ struct set_options {
     size_t pattern_count; /* 0: the images of an archive are chosen by their suffix */
 };
 
+/* The value of the key `frames` for the option: a word, or "strip:N". NULL: no memory. */
+cJSON *set_options_frames(const char *text);
 /* Reads the options, or ends the program with an error. frames: of the command line, --set or the
  * job file; NULL: not given. */
 void set_options_read(struct set_options *set, struct ctl *ctl, const char *frames);

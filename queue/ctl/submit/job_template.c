@@ -180,7 +180,7 @@ static void read_page(struct job_template *template, struct ctl *ctl)
     long long page = ctl_whole(ctl, "page", 0, JOB_PAGE_MAX, -1);
     const char *frames = ctl_value(ctl, "frames");
     if ((page >= 0 && !json_set(template->job, "page", cJSON_CreateNumber((double)page))) ||
-        (frames && !json_set(template->job, "frames", cJSON_CreateString(frames))))
+        (frames && !json_set(template->job, "frames", set_options_frames(frames))))
         ctl_out_of_memory(ctl, "--page"); /* uncovered: memory */
 }
 

@@ -3,7 +3,7 @@
 
 #ifdef GPUIMGD_WEBP
 
-#include "codecs/webp/webp_movie.h"
+#include "tests/fixtures/movie_file.h"
 
 #include <webp/demux.h>
 #include <webp/encode.h>
@@ -141,54 +141,10 @@ TEST(test_channels_of_pages)
     picture_free(&file);
 }
 
-struct movie_file {
-    struct picture_file file;
-    size_t most; /* bytes that were read at once */
-};
-
-static enum status append(void *context, const uint8_t *bytes, size_t length, struct error *error)
-{
-    struct movie_file *movie = context;
-    picture_insert(&movie->file, movie->file.length, bytes, length);
-    return STATUS_OK;
-}
-
-static enum status read_part(void *source, size_t at, uint8_t *to, size_t bytes,
-                             struct error *error)
-{
-    struct movie_file *frame = source;
-    assert_true(at + bytes <= frame->file.length);
-    memcpy(to, frame->file.bytes + at, bytes);
-    frame->most = bytes > frame->most ? bytes : frame->most;
-    return STATUS_OK;
-}
-
-/* Joins two files, which are in memory or are read in parts. */
-static struct picture_file join(struct movie_file *frames, bool reads, uint32_t count)
-{
-    struct webp_movie movie = {0};
-    struct movie_file joined = {0};
-    struct error error = {0};
-    for (uint32_t i = 0; i < count; i++) {
-        struct webp_movie_frame frame = {.bytes = reads ? NULL : frames[i].file.bytes,
-                                         .read = read_part,
-                                         .source = &frames[i],
-                                         .length = frames[i].file.length,
-                                         .width = 300,
-                                         .height = 200,
-                                         .delay_ms = 40,
-                                         .frames = count};
-        assert_int_equal(webp_movie_add(&movie, &frame, append, &joined, &error), STATUS_OK);
-    }
-    assert_int_equal(movie.width, 300);
-    assert_int_equal(movie.height, 200);
-    return joined.file;
-}
-
 /* A frame that is on the disk is never in memory as a whole. */
 TEST(test_movie_of_parts)
 {
-    struct movie_file frames[2] = {0};
+    struct movie_part frames[2] = {0};
     for (uint32_t i = 0; i < 2; i++) {
         struct image image = rig_picture(300, 200, 3, i);
         frames[i].file = rig_encode_as(&image, "webp", .encoder.lossless = true);
@@ -196,7 +152,8 @@ TEST(test_movie_of_parts)
         free(image.pixels);
     }
     for (uint32_t count = 1; count <= 2; count++) {
-        struct picture_file whole = join(frames, false, count), parts = join(frames, true, count);
+        struct picture_file whole = movie_join("webp", frames, count, 300, 200, 0, false);
+        struct picture_file parts = movie_join("webp", frames, count, 300, 200, 0, true);
         assert_int_equal(whole.length, parts.length);
         assert_memory_equal(whole.bytes, parts.bytes, whole.length);
         picture_free(&whole);

@@ -282,12 +282,21 @@ TEST(test_how_an_input_is_read)
         {"\"frames\":\"first\"", STATUS_OK, NULL},
         {"\"frames\":\"refuse\"", STATUS_OK, NULL},
         {"\"frames\":\"every\"", STATUS_BAD_JOB,
-         "frames is \"every\"; it must be \"first\", \"refuse\" or \"all\""},
+         "frames is \"every\"; it must be \"first\", \"refuse\", \"all\" or {\"strip\":N}"},
+        {"\"frames\":{\"strip\":2}", STATUS_OK, NULL},
+        {"\"frames\":{\"strip\":64}", STATUS_OK, NULL},
+        {"\"frames\":{\"strip\":1}", STATUS_BAD_JOB,
+         "frames.strip is 1; it must be an integer from 2 to 64"},
+        {"\"frames\":{\"strip\":65}", STATUS_BAD_JOB, "frames.strip is 65"},
+        {"\"frames\":{}", STATUS_BAD_JOB, "frames is {}; it must be {\"strip\":N}"},
+        {"\"frames\":{\"strips\":3}", STATUS_BAD_JOB, "strips"},
+        {"\"frames\":{\"strip\":3},\"page\":0", STATUS_BAD_JOB,
+         "frames is a strip, but the job has a page"},
         {"\"frames\":2", STATUS_BAD_JOB, "frames is 2"},
         {"\"frames\":\"all\",\"page\":0", STATUS_BAD_JOB, "the job has a page"},
         {"\"frames\":\"all\",\"on_error\":\"skip\"", STATUS_BAD_JOB, "on_error"},
         {"\"frames\":\"all\"", STATUS_BAD_JOB,
-         "output names one file for many images; put %p or %n into it, end it in .webp or "
+         "output names one file for many images; put %p or %n into it, end it in .webp, .avif or "
          ".tar, or set pack to \"array\""},
     };
     job_run("{\"input\":\"a\",\"output\":\"b\",%s}", rows);

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Optional, Sequence, Union
 
 from .places import Archive, Folder, InputPlace, OutputPlace
-from .steps import UNSET, Output, Step, Time, Trim, Variant
+from .steps import UNSET, Output, Step, Strip, Time, Trim, Variant
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Job:
     trim: Removes the borders of one colour around the input, before all operations.
     page: The frame of an animation, or the page, that is read. Default: 0, the first.
     frames: What becomes of an input with several frames: one is read, which is the default; the
-        input fails; or all are read, as the images of a job with inputs. An output whose path ends
-        in .webp is then an animation.
+        input fails; a Strip of them is one image; or all are read, as the images of a job with
+        inputs. An output whose path ends in .webp or .avif is then an animation.
     meta: Any JSON value. The result repeats it.
     unique: Whether one job with this id at a time runs, and others get its result.
     not_before: The job does not start before this time.
@@ -58,7 +58,7 @@ class Job:
     orient: Optional[bool] = None
     trim: Optional[Trim] = None
     page: Optional[int] = None
-    frames: Optional[Literal["first", "refuse", "all"]] = None
+    frames: Optional[Union[Literal["first", "refuse", "all"], Strip]] = None
     meta: Any = UNSET
     unique: Optional[bool] = None
     not_before: Optional[Time] = None

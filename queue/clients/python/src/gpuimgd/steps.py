@@ -38,6 +38,12 @@ class Trim(TypedDict, total=False):
     threshold: int
 
 
+class Strip(TypedDict):
+    """The number of frames of an animation that are read as one image, side by side."""
+
+    strip: int
+
+
 class _QualityBounds(TypedDict, total=False):
     min: int
     max: int
