@@ -32,8 +32,9 @@ $(O)/tests/fixtures.a: $(filter-out %/environment.o,$(TEST_LIB))
 $(O)/tests/library.a: $(LIBRARY)
 	$(archive)
 
-# There are many programs of tests, and these linkers need a third of ld's time.
-TEST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$(l)),-fuse-ld=$(l))))
+# There are many programs of tests, and gold needs a third of ld's time. lld would search the archives
+# again, and find calls of the system in fixtures that no test has asked for.
+TEST_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 link_test = $(call link,$(TEST_LINKER) $(LDLIBS_CMOCKA) $(LDLIBS_ALL))
 $(O)/tests/%: $(O)/tests/%.o $(KIT)
 	$(link_test)
