@@ -26,6 +26,9 @@
 #include "daemon/pipeline/state.h"
 #include "gpu/colour/conversion.h"
 
+/* The pool of input files grows by this: less than POOL_SEGMENT_BYTES, because most files are
+ * smaller than images, and the first segment is cleared at the start. */
+#define FILES_SEGMENT_BYTES (16 * MIB)
 /* Interval of the deadline checks while jobs are in flight. */
 #define TICK_MS 100
 /* Length of a call to Redis under load: see INFLIGHT_AHEAD_MAX. */
@@ -300,7 +303,7 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     struct job_run *images = calloc(image_slots, sizeof *images);
     struct pool *file_pool =
         pool_create("files", options->host_bytes / HOST_FILES_PART + HOST_FILES_SPARE,
-                    POOL_SEGMENT_BYTES, &pool_backend_pages);
+                    FILES_SEGMENT_BYTES, &pool_backend_pages);
     struct overlays *overlays =
         file_pool ? overlays_create(file_pool, pool_usage(file_pool).budget / OVERLAYS_IDLE_PART)
                   : NULL;

@@ -210,8 +210,8 @@ HOST_CALL void simt_put_four(simt_four *to, uint32_t word, bool is_signed)
 }
 
 /* The products of gpu/ops/mma.cuh, on the registers of all lanes. Only lanes of this warp run
- * between the two barriers, so all warps use the same memory. Sums of 32 products of bytes are exact
- * in float, and all processors multiply four floats at once. */
+ * between the two barriers, so all warps use the same memory. Sums of 32 products of bytes are
+ * exact in float, and all processors multiply four floats at once. */
 HOST_CALL void simt_mma(int32_t (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                         bool a_signed, bool b_signed)
 {

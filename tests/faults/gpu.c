@@ -36,9 +36,9 @@ static void draw_on_cpu(struct rig *rig)
 {
     struct process *daemon = rig_start(rig, 7, NULL, NULL);
     rig_push(rig, "cpu", 1);
-    rig_wait(rig, 20);
+    rig_wait(rig, 60);
     process_signal(daemon, SIGTERM);
-    rig_end_of(daemon, 20);
+    rig_end_of(daemon, 60);
 }
 
 /* Replaces p.jpg by an image that is too large for a batch, if the device does not decode it. */
@@ -68,7 +68,7 @@ static void next_daemon(struct rig *rig)
 {
     rig_lower(rig, "now");
     rig_start_cuda(rig, 1, NULL, NULL);
-    rig_wait(rig, 20);
+    rig_wait(rig, 60);
 }
 
 static void start_anew(struct rig *rig, const char *prefix)
@@ -93,9 +93,9 @@ static void fault_on_the_device(struct rig *rig)
     push_held(rig, "n", 8, 9, 0.2);
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
-    rig_saw_if(rig, process_logged(daemon, 0, "must be restarted", 20), "said");
+    rig_saw_if(rig, process_logged(daemon, 0, "must be restarted", 60), "said");
     rig_push(rig, "late", 3);
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     rig_saw_if(rig, process_log_count(daemon, 0, "stopped after 1 jobs, exit status 70") == 1,
                "what was being encoded is done");
     rig_saw(rig, "%lld leases", redis_integer(w->client, "ZCARD gpuimgd:lease"));
@@ -125,7 +125,7 @@ static void fault_in_a_batch(struct rig *rig)
 {
     draw_on_cpu(rig);
     struct process *daemon = hold_a_batch(rig, "at=kernel,error=700,nth=2");
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     rig_saw(rig, "%lld leases", redis_integer(rig->world.client, "ZCARD gpuimgd:lease"));
     start_anew(rig, "n");
     rig_saw_jobs(rig, "first0");
@@ -157,7 +157,7 @@ static void fault_of_one_of_two(struct rig *rig)
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
     rig_saw_if(rig, process_logged(daemon, 0, "out of service until the daemon is restarted, and 1 "
-                                              "other continues", 20), "said");
+                                              "other continues", 60), "said");
     rig_wait_done(rig, 20, "n");
     saw_few_charged(rig, "n", 12, 2);
     rig_push(rig, "m", 8);
@@ -187,7 +187,7 @@ static void each_lasting_error(struct rig *rig)
                            "--attempts=100", "--retry_delay_s=600", NULL);
         rig_raise(rig, "now");
         rig_push(rig, prefix, 4);
-        const char *end = rig_end_of(daemon, 20);
+        const char *end = rig_end_of(daemon, 60);
         ended += strcmp(end, "exit 70") == 0;
         if (strcmp(end, "exit 70") != 0)
             rig_saw(rig, "%s: %s", what, end);
@@ -225,7 +225,7 @@ static void no_device_memory(struct rig *rig)
 {
     struct process *daemon = rig_start_cuda(rig, 0, "at=cudaMalloc,error=2,times=0", NULL);
     rig_push(rig, "n", 3);
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     rig_saw_if(rig, process_log_count(daemon, 0, "device memory, although device_bytes allows") > 0,
                "it says which memory");
     start_anew(rig, "n");
@@ -241,7 +241,7 @@ static void no_more_device_memory(struct rig *rig)
         rig, 0, from_now(rig, "at=cudaMalloc,error=2,times=3"), "--device_bytes=1G",
         "--pinned_bytes=1G", "--host_bytes=1G", "--decode_timeout_s=60", NULL);
     rig_push(rig, "n", 3);
-    rig_wait(rig, 20);
+    rig_wait(rig, 60);
     rig_raise(rig, "now");
     rig_push_text(rig, "large", "{'id':'large','input':'large.png','ops':['stats']}");
     rig_wait(rig, 60);
@@ -266,7 +266,7 @@ static void never_reported(struct rig *rig)
     rig_push(rig, "n", 4);
     rig_wait_for(rig, 4, 20);
     rig_saw_done(rig, "n");
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     next_daemon(rig);
     rig_saw_jobs(rig, "victim0");
 }
@@ -346,12 +346,12 @@ static void wrong_bit(struct rig *rig)
         rig_start_cuda(rig, 0, from_now(rig, "devices=2,at=kernel,bit=1,times=0"),
                        "--canary_interval_s=0.1", "--lease_s=600", NULL);
     rig_push(rig, "n", 20);
-    rig_wait(rig, 20);
+    rig_wait(rig, 60);
     process_sleep(patience(0.5));
     rig_saw_if(rig, process_running(daemon), "runs");
     size_t mark = process_mark(daemon);
     rig_raise(rig, "now");
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     /* On cuda:1, if the flag was set too late for the check of cuda:0. */
     rig_saw_if(rig, process_noted(daemon, mark, "STATUS=failed: GPU check on cuda:", 0.1),
                "STATUS says so");
@@ -390,7 +390,7 @@ static void wrong_bit_beside_jobs(struct rig *rig)
     push_held(rig, "n", 3, 3, 0.6); /* and the GPU check */
     rig_raise(rig, "now");
     rig_lower(rig, "hold");
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     start_anew(rig, "n");
     rig_saw_attempts(rig, "n", 1);
 }
@@ -401,7 +401,7 @@ static void gpu_check_alone(struct rig *rig)
     struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=kernel,error=719"),
                                             "--canary_interval_s=0.1", NULL);
     rig_raise(rig, "now");
-    rig_saw_end(rig, daemon, 20);
+    rig_saw_end(rig, daemon, 60);
     rig_push(rig, "n", 3);
     start_anew(rig, "n");
     rig_saw_attempts(rig, "n", 1);
@@ -413,7 +413,7 @@ static void gpu_check_not_started(struct rig *rig)
     struct process *daemon = rig_start_cuda(rig, 0, from_now(rig, "at=launch,error=701"),
                                             "--canary_interval_s=0.1", NULL);
     rig_raise(rig, "now");
-    rig_saw_if(rig, process_logged(daemon, 0, "warning GPU check on cuda:0: ", 20), "said");
+    rig_saw_if(rig, process_logged(daemon, 0, "warning GPU check on cuda:0: ", 60), "said");
     rig_push(rig, "n", 3);
     rig_wait_done(rig, 20, "n");
     rig_saw_terminated(rig, daemon);
