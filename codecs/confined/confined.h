@@ -89,6 +89,10 @@ uint32_t confined_band_rows(uint32_t width, uint32_t channels);
 /* Offers rows to the daemon that are in the window, from its offset `at` on. The last rows of a
  * decode are announced in *reply, which ends the task. */
 void confined_offer(struct codec_reply *reply, uint32_t rows, uint64_t at, bool is_last);
+/* Offers a frame of an animation, as RGBA. frame: how long it is shown, and how often the
+ * animation. */
+void confined_offer_frame(const struct codec_call *call, const struct codec_reply *frame,
+                          const uint8_t *pixels, uint8_t *window);
 /* Offers a decoded image of the sides and channels that the call names, by copying it to the
  * window, some rows at a time. */
 void confined_offer_image(const struct codec_call *call, const uint8_t *pixels, size_t stride,

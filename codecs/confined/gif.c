@@ -408,15 +408,11 @@ static void decode(const struct codec_call *call, uint8_t *region, struct codec_
 static void offer_frame(const struct reader *reader, const struct frame *frame,
                         const struct canvas *canvas, uint8_t *window)
 {
-    struct codec_reply rows = {.kind = CODEC_ROWS, .delay_ms = frame->delay_ms};
-    size_t row_bytes = (size_t)canvas->width * RGBA;
-    uint32_t most = confined_band_rows(canvas->width, RGBA);
-    rows.plays = (uint32_t)(reader->loops > 0 ? reader->loops + 1 : -reader->loops);
-    for (uint32_t row = 0; row < canvas->height; row += rows.rows) {
-        rows.rows = smaller(most, canvas->height - row);
-        memcpy(window, canvas->pixels + row * row_bytes, rows.rows * row_bytes);
-        confined_ask(&rows);
-    }
+    const struct codec_call sides = {.width = canvas->width, .height = canvas->height};
+    const struct codec_reply offer = {
+        .delay_ms = frame->delay_ms,
+        .plays = (uint32_t)(reader->loops > 0 ? reader->loops + 1 : -reader->loops)};
+    confined_offer_frame(&sides, &offer, canvas->pixels, window);
 }
 
 /* Draws and offers a frame, and prepares the canvas for the next one. before: room for a copy of

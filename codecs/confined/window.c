@@ -32,3 +32,17 @@ void confined_offer_image(const struct codec_call *call, const uint8_t *pixels, 
         confined_offer(reply, rows, 0, row + rows == call->height);
     }
 }
+
+void confined_offer_frame(const struct codec_call *call, const struct codec_reply *frame,
+                          const uint8_t *pixels, uint8_t *window)
+{
+    enum { channels = 4 };
+    size_t row_bytes = (size_t)call->width * channels;
+    uint32_t most = confined_band_rows(call->width, channels);
+    for (uint32_t row = 0, rows; row < call->height; row += rows) {
+        rows = call->height - row < most ? call->height - row : most;
+        memcpy(window, pixels + row * row_bytes, rows * row_bytes);
+        confined_ask(&(struct codec_reply){
+            .kind = CODEC_ROWS, .rows = rows, .delay_ms = frame->delay_ms, .plays = frame->plays});
+    }
+}

@@ -68,6 +68,7 @@ const struct codec codec_jxl = {
     .refusal = jxl_refusal,
     .probe = codec_process_probe,
     .decode = codec_process_decode,
+    .next_frame = codec_process_next_frame,
     .encode = jxl_encode,
     .encoded_bytes = jxl_encoded_bytes,
     .encoder_bytes = jxl_encoder_bytes,

@@ -252,12 +252,12 @@ static enum status begin_frames(struct codec_process *process, struct codec_anim
                                 struct codec_call *call, struct error *error)
 {
     const struct image_info *info = &animation->info;
-    size_t region = decode_region(animation->length), canvas = 4 * (size_t)info->width;
-    canvas *= info->height;
+    size_t region = decode_region(animation->length);
     animation->task = (struct codec_task){.kind = CODEC_FRAMES,
                                           .format = info->format,
                                           .region_bytes = region,
-                                          .work_bytes = info->codec_bytes - region + canvas,
+                                          .work_bytes = codec_animation_bytes(info) -
+                                                        CODEC_LIBRARIES_BYTES - region,
                                           .caller = animation->limits.caller};
     if (codec_process_begin(process, &animation->task, error) != STATUS_OK)
         return error->status;

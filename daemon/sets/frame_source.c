@@ -57,8 +57,9 @@ bool frame_source_takes(const struct image_info *info, struct error *error)
 {
     if (info->frames > 1 && !codec_is_animation(info))
         error_set(error, STATUS_BAD_JOB,
-                  "frames is \"all\", but of %s with %u %ss only one can be read",
-                  info->format->noun, info->frames, format_part(info->format));
+                  "frames is \"all\", but of %s with %u %ss only one can be read%s",
+                  info->format->noun, info->frames, format_part(info->format),
+                  info->format->first_only ? "" : ", which page names");
     return error->status == STATUS_OK;
 }
 

@@ -13,6 +13,7 @@ extern const struct confined_codec confined_jxl;
 const struct confined_codec confined_jxl = {.can = can,
                                             .probe = jxl_probe,
                                             .decode = jxl_decode,
+                                            .frames = jxl_frames,
                                             .encode = jxl_encode,
                                             .recompress = jxl_recompress};
 

@@ -10,7 +10,7 @@
 
 #include "codecs/confined/confined.h"
 
-confined_task_fn jxl_probe, jxl_decode, jxl_encode, jxl_recompress;
+confined_task_fn jxl_probe, jxl_decode, jxl_frames, jxl_encode, jxl_recompress;
 
 /* What decoders of a probe and of a decode have in common. NULL: out of memory. */
 JxlDecoder *jxl_create_decoder(int events, struct codec_reply *reply);
@@ -18,6 +18,10 @@ JxlDecoder *jxl_create_decoder(int events, struct codec_reply *reply);
 /* Call it at JXL_DEC_COLOR_ENCODING, before the profile is read: asks for pixels in sRGB if those
  * of the file have a curve that does not suit 8 bits, and libjxl can convert them. */
 void jxl_prefer_srgb(JxlDecoder *decoder);
+
+/* Divides the colours of the call's pixels by their alpha, if they are multiplied by it. libjxl 0.7
+ * can do this only for some files. */
+void jxl_unpremultiply(const JxlDecoder *decoder, const struct codec_call *call, uint8_t *pixels);
 
 /* The channels of the image as gpuimgd decodes it: 1, 3 or 4. */
 uint32_t jxl_channels(const JxlBasicInfo *info);

@@ -94,8 +94,7 @@ static uint8_t *decode_pixels(JxlDecoder *decoder, const struct codec_call *call
         }
 }
 
-/* libjxl 0.7 can do this only for some files. */
-static void unpremultiply(const JxlDecoder *decoder, const struct codec_call *call, uint8_t *pixels)
+void jxl_unpremultiply(const JxlDecoder *decoder, const struct codec_call *call, uint8_t *pixels)
 {
     JxlBasicInfo info;
     if (JxlDecoderGetBasicInfo(decoder, &info) != JXL_DEC_SUCCESS || call->channels != 4 ||
@@ -118,7 +117,7 @@ void jxl_decode(const struct codec_call *call, uint8_t *region, struct codec_rep
         JXL_DEC_SUCCESS)
         pixels = decode_pixels(decoder, call, reply);
     if (pixels && reply->status == STATUS_OK)
-        unpremultiply(decoder, call, pixels);
+        jxl_unpremultiply(decoder, call, pixels);
     JxlDecoderDestroy(decoder);
     if (reply->status == STATUS_OK)
         confined_offer_image(call, pixels, (size_t)call->width * call->channels, region, reply);

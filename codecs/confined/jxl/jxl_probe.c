@@ -234,6 +234,7 @@ static void read_info(JxlDecoder *decoder, struct stream *stream, struct confine
     reply->width = info.xsize;
     reply->height = info.ysize;
     reply->channels = jxl_channels(&info);
+    reply->may_have_alpha = reply->channels == 4;
     reply->is_gray = info.num_color_channels == 1;
     reply->orientation = (uint32_t)info.orientation;
     jxl_prefer_srgb(decoder);

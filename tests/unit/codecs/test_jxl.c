@@ -1,4 +1,5 @@
 /* Tests of the JPEG XL codec: against the pixels of files that libjxl writes, and against djxl. */
+#include "codecs/animation.h"
 #include "tests/fixtures/codec_rig.h"
 
 #ifdef GPUIMGD_JXL
@@ -167,6 +168,61 @@ TEST(test_animation)
     assert_int_equal(rig.info.frames, 12);
     assert_true(rig.info.xmp_bytes > 0);
     picture_free(&xmp);
+}
+
+/* Compares a frame with the pixels that were written. */
+static void expect_frame(const struct jxl_file *options, const struct image *canvas)
+{
+    uint32_t channels;
+    uint8_t *wanted = jxl_expected(options, &channels);
+    for (size_t i = 0; i < (size_t)canvas->width * canvas->height; i++) {
+        const uint8_t *found = canvas->pixels + 4 * i, *pixel = wanted + channels * i;
+        for (unsigned c = 0; c < 3; c++)
+            assert_int_equal(found[c], channels == 1 ? *pixel : pixel[c]);
+        assert_int_equal(found[3], channels == 4 ? pixel[3] : 255);
+    }
+    free(wanted);
+}
+
+/* Plays a file. Returns the number of frames that could be read. */
+static uint32_t play(const struct picture_file *file, struct jxl_file options)
+{
+    struct codec_animation animation;
+    struct error error = {0};
+    struct image canvas = {calloc(4, (size_t)options.width * options.height), options.width,
+                           options.height, 4, 4 * (size_t)options.width};
+    uint32_t frames = 0;
+    bool is_open = codec_animation_open(&animation, file->bytes, file->length, &rig.limits,
+                                        &error) == STATUS_OK;
+    for (; is_open && frames < (uint32_t)options.frames &&
+           codec_animation_next(&animation, &canvas, &error) == STATUS_OK;
+         frames++, options.seed++) {
+        expect_frame(&options, &canvas);
+        assert_int_equal(animation.delay_ms, 100);
+        assert_int_equal(animation.plays, options.loops);
+    }
+    codec_animation_close(&animation);
+    free(canvas.pixels);
+    return frames;
+}
+
+TEST(test_frames_of_animations)
+{
+    static const struct jxl_file all[] = {
+        {.width = 1, .height = 1, .frames = 2, .loops = 1},
+        {.width = 41, .height = 27, .frames = 5},
+        {.width = 300, .height = 200, .channels = 4, .frames = 3, .loops = 7},
+        {.width = 33, .height = 20, .channels = 1, .frames = 3, .loops = 2},
+        {.width = 33, .height = 20, .channels = 2, .frames = 3},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct picture_file file = jxl_file(&all[i]);
+        assert_int_equal(play(&file, all[i]), all[i].frames);
+        struct picture_file cut = picture_cut(&file, file.length - 1 - file.length / 9);
+        assert_in_range(play(&cut, all[i]), 0, all[i].frames - 1);
+        picture_free(&cut);
+        picture_free(&file);
+    }
 }
 
 /* A frame that is shown for no time is a layer of the next one. */
