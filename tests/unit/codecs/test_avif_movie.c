@@ -1,5 +1,6 @@
 /* Tests of AVIF sequences: written ones against libavif, and the frames that are read of them. */
 #include "tests/fixtures/avif_rig.h"
+#include "tests/fixtures/codec_rig.h"
 
 #ifdef GPUIMGD_AVIF
 
