@@ -33,8 +33,9 @@ $(O)/tests/library.a: $(LIBRARY)
 	$(archive)
 
 # There are many programs of tests, and gold needs a third of ld's time. lld would search the archives
-# again, and find calls of the system in fixtures that no test has asked for.
-TEST_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+# again, and find calls of the system in fixtures that no test has asked for. As with ld, constants are
+# in a segment of their own.
+TEST_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold -Wl$(comma)--rosegment)
 link_test = $(call link,$(TEST_LINKER) $(LDLIBS_CMOCKA) $(LDLIBS_ALL))
 $(O)/tests/%: $(O)/tests/%.o $(KIT)
 	$(link_test)
