@@ -34,9 +34,10 @@ $(O)/tests/library.a: $(LIBRARY)
 
 # There are many programs of tests, and gold needs a third of ld's time, but does not find the
 # libraries of every compiler. lld would search the archives again, and find calls of the system in
-# fixtures that no test has asked for.
+# fixtures that no test has asked for. As with ld, constants are in a segment of their own.
+GOLD = -fuse-ld=gold -Wl,--rosegment
 TEST_LINKER := $(shell echo 'int main(void) { return 0; }' | \
-                 $(CC) $(LDFLAGS) -fuse-ld=gold -x c - -o /dev/null -lstdc++ 2>/dev/null && echo -fuse-ld=gold)
+                 $(CC) $(LDFLAGS) $(GOLD) -x c - -o /dev/null -lstdc++ 2>/dev/null && echo $(GOLD))
 link_test = $(call link,$(TEST_LINKER) $(LDLIBS_CMOCKA) $(LDLIBS_ALL))
 $(O)/tests/%: $(O)/tests/%.o $(KIT)
 	$(link_test)

@@ -505,7 +505,7 @@ static void run_many(const char *engine, unsigned times, char statuses[MANY_JOBS
 /* Many progressive files are decoded at once, or a few of them if the memory is small. */
 TEST(many_progressive_files_run_beside_others)
 {
-    static const char *const memories[] = {NULL, "1M"};
+    static const char *const memories[] = {NULL, "2M"};
     char statuses[MANY_JOBS][32] = {""};
     unsigned times = test_quick() ? 2 : 6;
     struct picture_file file = make_jpeg(.width = 99, .height = 60, .progressive = true);

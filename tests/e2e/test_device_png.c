@@ -130,7 +130,7 @@ TEST(the_codecs_of_the_host_are_an_option)
 /* The codecs are tested with as little memory as the options allow. */
 TEST(the_least_memory_is_enough)
 {
-    const char *const options[] = {"--png=cuda", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
+    const char *const options[] = {"--png=cuda", "--pinned_bytes=1M", "--device_bytes=2M", NULL};
     struct process *daemon = device_daemon_start(options);
     cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.png','ops':['sobel']}");
     assert_string_equal(json_text(result, "decoder"), "cuda:0");

@@ -266,7 +266,7 @@ TEST(the_encoder_of_the_host_is_an_option)
 /* The encoder is tested with as little memory as the options allow, but for its largest image. */
 TEST(the_least_memory_is_enough)
 {
-    const char *const options[] = {"--webp=auto", "--pinned_bytes=1M", "--device_bytes=1M", NULL};
+    const char *const options[] = {"--webp=auto", "--pinned_bytes=1M", "--device_bytes=2M", NULL};
     struct process *daemon = device_daemon_start(options);
     cJSON *result = check_answer(w, "{'input':'rgb.png','output':'least.webp','ops':['sobel']}");
     expect_encoders(result, 1, "cuda:0");
