@@ -72,13 +72,25 @@ static enum status begin(struct movie *movie, const struct movie_frame *frame,
     return STATUS_OK;
 }
 
-/* Whether one track can have both frames. */
-static bool are_alike(const struct avif_parts *one, const struct avif_parts *other)
+/* The part of byte 1 of an av1C that is the level of the stream. */
+enum { LEVEL_MASK = 0x1F };
+
+/* Whether one track can have the frame. Its level may differ: gpuimgd's encoder and libaom give
+ * images of less than 16 rows or columns other ones, and the quality of a frame may decide which of
+ * them encodes it. The track has the highest level. */
+static bool take_kind(struct avif_parts *track, const struct avif_parts *frame)
 {
-    for (int i = 0; i < AVIF_PLANES; i++)
-        if ((one->planes[i].bytes > 0) != (other->planes[i].bytes > 0) ||
-            memcmp(one->planes[i].av1c, other->planes[i].av1c, AV1C_BYTES) != 0)
+    for (int i = 0; i < AVIF_PLANES; i++) {
+        uint8_t *has = track->planes[i].av1c, got[AV1C_BYTES];
+        memcpy(got, frame->planes[i].av1c, AV1C_BYTES);
+        uint8_t level = got[1] & LEVEL_MASK, highest = has[1] & LEVEL_MASK;
+        got[1] = (uint8_t)((got[1] & ~LEVEL_MASK) | highest);
+        if ((track->planes[i].bytes > 0) != (frame->planes[i].bytes > 0) ||
+            memcmp(has, got, AV1C_BYTES) != 0)
             return false;
+        if (level > highest)
+            has[1] = (uint8_t)((has[1] & ~LEVEL_MASK) | level);
+    }
     return true;
 }
 
@@ -87,7 +99,7 @@ static enum status add_sample(struct movie *movie, const struct movie_frame *fra
                               struct error *error)
 {
     struct avif_tracks *tracks = movie->tracks;
-    if (!are_alike(parts, &tracks->first) || tracks->count >= tracks->room) /* uncovered: net */
+    if (!take_kind(&tracks->first, parts) || tracks->count >= tracks->room) /* uncovered: net */
         return error_set(error, STATUS_ENCODE_FAILED,
                          "frame %u of the animation is coded differently than those before it",
                          tracks->count);
@@ -119,9 +131,9 @@ enum status avif_movie_add(struct movie *movie, const struct movie_frame *frame,
 
 static void put_type(struct boxes *out, const struct avif_tracks *tracks)
 {
-    enum { level_mask = 0x1F, level_5_1 = 13 };
+    enum { level_5_1 = 13 };
     static const char brands[] = "avisaviomsf1iso8avifmif1miafMA1B";
-    bool baseline = (tracks->first.planes[AVIF_COLOURS].av1c[1] & level_mask) <= level_5_1;
+    bool baseline = (tracks->first.planes[AVIF_COLOURS].av1c[1] & LEVEL_MASK) <= level_5_1;
     size_t box = box_begin(out, "ftyp");
     box_put(out, "avis\0\0\0\0", 8);
     box_put(out, brands, sizeof brands - 1 - (baseline ? 0 : 4));

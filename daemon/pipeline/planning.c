@@ -126,6 +126,13 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
     return STATUS_OK;
 }
 
+/* The name of an output in an error. Images that are packed into an archive have none of their own. */
+static const char *written_name(const struct job_place *place, char url[JOB_URL_BYTES_MAX + 1])
+{
+    const char *name = job_place_name(place, url);
+    return name ? name : "each image";
+}
+
 /* Fails if the numbers of a tensor cannot be normalized, or the input's metadata cannot be kept. */
 static enum status check_tensor(const struct job_run *run, size_t index,
                                 const struct format *format, struct error *error)
@@ -137,7 +144,7 @@ static enum status check_tensor(const struct job_run *run, size_t index,
         return error_set(error, STATUS_BAD_JOB,
                          "%s.normalize is a key of %s, but \"%.100s\" is written as %s; omit it",
                          name, format_list(FORMAT_NAMES, TAKES(type), "%s", " and ", tensors),
-                         job_place_name(&output->place, url), format->name);
+                         written_name(&output->place, url), format->name);
     if (output->normalize.given && output->encoder.type == TENSOR_U8)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.normalize makes fractions, but the type is u8; set type to f16 or f32",
@@ -172,7 +179,7 @@ static enum status check_encoder(const struct job_run *run, size_t index,
                      "%s.%s is a key of %s, but \"%.100s\" is written as %s; omit it",
                      output_name(run, index, text), encoder_parameters[first].name,
                      format_list(FORMAT_NAMES, 1u << first, "%s", " and ", takers),
-                     job_place_name(place, url), format->name);
+                     written_name(place, url), format->name);
 }
 
 /* The smallest file of several formats is written. Each key must be one of a format of the list. */

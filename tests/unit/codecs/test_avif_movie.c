@@ -125,6 +125,24 @@ TEST(test_profile_of_a_movie)
     picture_free(&movie);
 }
 
+/* Frames of gpuimgd's encoder and of libaom, whose levels differ for such sizes. */
+TEST(test_levels_of_frames)
+{
+    static const int orders[2][2] = {{0, 1}, {1, 0}};
+    for (int i = 0; i < 2; i++) {
+        struct movie_part frames[2] = {{.delay_ms = 30}, {.delay_ms = 40}};
+        uint32_t plays;
+        for (int k = 0; k < 2; k++)
+            frames[k].file = encode(12, 12, false, false, avif_both_efforts[orders[i][k]], 9);
+        struct picture_file movie = movie_join("avif", frames, 2, 12, 12, 0, true);
+        assert_int_equal(rig_expect_frames(&movie, 2, &plays), 40);
+        avifImageDestroy(avif_read(&movie, AVIF_STRICT_ENABLED));
+        picture_free(&movie);
+        for (int k = 0; k < 2; k++)
+            picture_free(&frames[k].file);
+    }
+}
+
 static enum status swallow(void *context, const uint8_t *bytes, size_t length, struct error *error)
 {
     (void)context, (void)bytes, (void)length, (void)error;

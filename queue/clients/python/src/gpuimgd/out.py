@@ -46,9 +46,9 @@ def jpeg(
         not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
         names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
         with alpha, over black and over white, and the lower similarity counts. Each trial encodes
-        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
-        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
-        error together with lossless.
+        and decodes the image; there are at most nine, usually four. Devices encode only JPEGs
+        without max_bytes so. The CPU needs memory for a file and its pixels. max_bytes may lower
+        the quality further. An error together with lossless.
     progressive: True or False; default: False.
     subsampling: 420, 422, 444, gray; default: 420. How Cb and Cr are stored: 420 at half the width
         and height, 422 at half the width, 444 in full; gray writes no colours, as after the
@@ -157,9 +157,9 @@ def webp(
         not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
         names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
         with alpha, over black and over white, and the lower similarity counts. Each trial encodes
-        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
-        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
-        error together with lossless.
+        and decodes the image; there are at most nine, usually four. Devices encode only JPEGs
+        without max_bytes so. The CPU needs memory for a file and its pixels. max_bytes may lower
+        the quality further. An error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -216,9 +216,9 @@ def avif(
         not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
         names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
         with alpha, over black and over white, and the lower similarity counts. Each trial encodes
-        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
-        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
-        error together with lossless.
+        and decodes the image; there are at most nine, usually four. Devices encode only JPEGs
+        without max_bytes so. The CPU needs memory for a file and its pixels. max_bytes may lower
+        the quality further. An error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -274,9 +274,9 @@ def jxl(
         not: of photographs the lowest such one. If no quality reaches it, max is taken. The result
         names the quality and the similarity. Only luma is compared, in windows of 8 x 8 pixels;
         with alpha, over black and over white, and the lower similarity counts. Each trial encodes
-        and decodes the image; there are at most nine, usually four. The CPU encodes such an output,
-        and needs memory for a file and its pixels. max_bytes may lower the quality further. An
-        error together with lossless.
+        and decodes the image; there are at most nine, usually four. Devices encode only JPEGs
+        without max_bytes so. The CPU needs memory for a file and its pixels. max_bytes may lower
+        the quality further. An error together with lossless.
     max_bytes: 0 to 2147483647; default: 0. The largest size of the file in bytes; 0: any size. If
         the file would be larger, a search finds the highest lower quality that fits, or one whose
         file has almost this size. The image is encoded at most six times, as AVIF or JPEG XL at
@@ -430,9 +430,9 @@ def image(
         lowest such one. If no quality reaches it, max is taken. The result names the quality and
         the similarity. Only luma is compared, in windows of 8 x 8 pixels; with alpha, over black
         and over white, and the lower similarity counts. Each trial encodes and decodes the image;
-        there are at most nine, usually four. The CPU encodes such an output, and needs memory for a
-        file and its pixels. max_bytes may lower the quality further. An error together with
-        lossless.
+        there are at most nine, usually four. Devices encode only JPEGs without max_bytes so. The
+        CPU needs memory for a file and its pixels. max_bytes may lower the quality further. An
+        error together with lossless.
     compression: 0 to 9. Levels 1 to 3 give the same result, unless there is a palette, and suit
         photographs and edges. Levels 4 to 9 try all filters and search for repetitions: they take
         ten to hundreds of times as long, and make smaller files of drawings and screenshots.
