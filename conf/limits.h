@@ -95,6 +95,9 @@
 /* Frames of one image. All are decoded to show the last one. AV1 has at most 32 layers, and a shown
  * frame may refer to 8 hidden ones. */
 #define AVIF_FRAMES_MAX 64
+/* Images of a sequence that are read or written: libavif has a table of all, for which a probe has
+ * no more memory. */
+#define AVIF_IMAGES_MAX 10000
 /* The memory of a codec process (codecs/process/process.h). While it reads a header: two copies of
  * the metadata, and tables of 4 MiB for items, properties, tracks and samples. 256 AV1 streams need
  * 2.5 MiB of these, and a usual sequence of 10,000 images 0.3 MiB. */
@@ -261,9 +264,9 @@
  * share the batch even if other streams are free. */
 #define BATCH_PIXELS_MAX (64u * 1000 * 1000)
 #define BATCH_PIXELS_LIGHT (4u << 20)
-/* A batch that encodes AVIFs may have this many times as many tasks and pixels, because the kernels
- * of the encoder take about 10 ms for 1 image and for 64: most of their steps depend on the one
- * before. */
+/* A batch whose tasks all encode AVIFs may have this many times as many tasks and pixels, because
+ * the kernels of the encoder take about 10 ms for 1 thumbnail and for 64: most of their steps
+ * depend on the one before. */
 #define BATCH_AVIF_TIMES 4
 /* The same while a device decodes the scans of many progressive JPEGs. */
 #define BATCH_PIXELS_SCANS (16u << 20)

@@ -56,6 +56,11 @@ static enum status begin(struct movie *movie, const struct movie_frame *frame,
                          struct error *error)
 {
     static const uint8_t zeros[4096];
+    if (frame->frames > AVIF_IMAGES_MAX)
+        return error_set(error, STATUS_ENCODE_FAILED,
+                         "an AVIF has at most %d images, but the animation has %u frames; "
+                         "use webp, or \"frames\": {\"strip\": N}",
+                         AVIF_IMAGES_MAX, frame->frames);
     struct avif_tracks *tracks = malloc(sizeof *tracks + frame->frames * sizeof *tracks->samples);
     if (!tracks) /* uncovered: memory (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for an animation of %u frames",

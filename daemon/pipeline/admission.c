@@ -461,7 +461,25 @@ void admission_end_long(struct admission *admission, size_t bytes)
     pthread_mutex_lock(&admission->lock);
     admission->lane_bytes -= bytes;
     admission->long_bytes -= bytes;
+    admission->long_ended = true;
     pthread_mutex_unlock(&admission->lock);
+}
+
+bool admission_has_long(struct admission *admission)
+{
+    pthread_mutex_lock(&admission->lock);
+    bool has = admission->long_bytes > 0;
+    pthread_mutex_unlock(&admission->lock);
+    return has;
+}
+
+bool admission_take_long_end(struct admission *admission)
+{
+    pthread_mutex_lock(&admission->lock);
+    bool ended = admission->long_ended;
+    admission->long_ended = false;
+    pthread_mutex_unlock(&admission->lock);
+    return ended;
 }
 
 bool admission_release(struct job_run *run)

@@ -10,7 +10,8 @@
  * A job gets all of its memory at once. Waiting jobs form a line and are admitted in the order of
  * conf/rank.h: while a job waits, those after it wait, too. A zombie is an answered job whose
  * worker or engine still uses its memory (job_run.h). A job that needs the memory of zombies leaves
- * the line until a zombie returns its memory.
+ * the line until a zombie returns its memory. A job that needs the memory of an animation's codec
+ * leaves it until the animation has ended: its frames are behind the job, and it needs them.
  *
  * The loop admits the jobs of STAGE_ADMIT. A worker that carries a job from READ to DECODE admits
  * it by itself if the line is empty; spine.c says which: small jobs, and those that a device
@@ -42,6 +43,7 @@ struct admission {
     pthread_mutex_t lock;                /* guards the members below */
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
     size_t long_bytes;                   /* of them, loans for the codecs of animations */
+    bool long_ended;                     /* such a loan has ended: see admission_take_long_end */
     size_t line;                         /* length of the line */
     size_t holders; /* jobs that hold memory, without zombies and parked images */
     size_t parked;
@@ -112,6 +114,9 @@ void admission_end_loan(struct admission *admission, size_t bytes);
  * `bytes` exceeds this half. */
 bool admission_lend_long(struct admission *admission, size_t bytes, bool *exhausted);
 void admission_end_long(struct admission *admission, size_t bytes);
+bool admission_has_long(struct admission *admission);
+/* Whether such a loan has ended since the last call. */
+bool admission_take_long_end(struct admission *admission);
 /* Leaves the line and releases all memory except reserved.results_bytes. Idempotent. true: a job
  * in the line may be waiting for this memory. */
 bool admission_release(struct job_run *run);

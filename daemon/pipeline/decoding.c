@@ -135,7 +135,8 @@ void decoding_leave(struct job_run *run)
 {
     admission_keep_encoder(run);
     dispatch_decoded(&run->pipeline->dispatch, &run->charge);
-    /* A device may decline the file; after it was measured, it is decoded again. */
-    if (run->input.decoder == CODEC_ON_HOST && !job_outputs_recompress(run) && !run->measures)
+    /* A device may decline the file or an output; after it was measured, it is decoded again. Then
+     * members of archives and frames are only in this memory, and a key may have another value. */
+    if (!route_uses_device(run) && !job_outputs_recompress(run) && !run->measures)
         job_input_release(run);
 }

@@ -257,6 +257,18 @@ void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, ui
     pthread_mutex_unlock(&dispatch->lock);
 }
 
+void dispatch_forget_avif(struct dispatch *dispatch, struct dispatch_charge *charge)
+{
+    if (!charge->on_device || charge->request.kind != DISPATCH_AVIF)
+        return;
+    assert(charge->state == DISPATCH_SENT);
+    pthread_mutex_lock(&dispatch->lock);
+    charge_device(dispatch, charge, -1);
+    charge->request.kind = DISPATCH_SEQUENTIAL;
+    charge_device(dispatch, charge, 1);
+    pthread_mutex_unlock(&dispatch->lock);
+}
+
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns)
 {
     if (!charge->on_device)

@@ -34,10 +34,10 @@
 
 enum dispatch_kind {
     DISPATCH_SEQUENTIAL,  /* JPEG */
-    DISPATCH_AVIF,        /* such a JPEG that devices encode as AVIF */
     DISPATCH_PROGRESSIVE, /* JPEG */
     DISPATCH_PNG,
     DISPATCH_OTHER, /* only the cores decode it */
+    DISPATCH_AVIF,  /* a sequential JPEG that devices encode as AVIF */
     DISPATCH_KINDS
 };
 
@@ -102,6 +102,8 @@ void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *r
                      uint64_t now_ns, struct dispatch_charge *charge);
 /* The job goes to this device instead of charge->device. */
 void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, uint32_t device);
+/* The device decodes the file, but encodes no AVIF of it. */
+void dispatch_forget_avif(struct dispatch *dispatch, struct dispatch_charge *charge);
 /* The device gets the job, and returns it. Neither does anything for a job of the cores. */
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns);
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge);

@@ -64,9 +64,10 @@ static bool room_will_come(const struct job_run *refused)
         if (run->owner == OWNER_WORKER || run->overlays.held > 0 ||
             (run->input.reading && run->input.file.memory))
             return true;
-    each_run (run, &pipeline->stages[STAGE_GPU])
-        if (run->input.file.memory)
-            return true;
+    for (enum stage stage = STAGE_GPU; stage <= STAGE_ENCODE; stage++)
+        each_run (run, &pipeline->stages[stage])
+            if (run->input.file.memory)
+                return true;
     return false;
 }
 
@@ -130,19 +131,15 @@ static void admit_jobs(struct pipeline *pipeline)
     each_run (run, &pipeline->stages[STAGE_ADMIT]) {
         if (admit(run) || run->wait.turn == TURN_ASIDE)
             continue;
-        if (list_empty(&pipeline->zombies) || !admission_step_aside(run))
+        bool may_leave =
+            !list_empty(&pipeline->zombies) || admission_has_long(&pipeline->admission);
+        if (!may_leave || !admission_step_aside(run))
             return;
         run->wait.turn = TURN_ASIDE;
     }
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
-
-void line_pump(struct pipeline *pipeline)
-{
-    admit_jobs(pipeline);
-    start_reads(pipeline);
-}
 
 static void recall(struct pipeline *pipeline, enum stage stage)
 {
@@ -155,6 +152,14 @@ static void recall(struct pipeline *pipeline, enum stage stage)
         else
             pipeline->reads_wait = true;
     }
+}
+
+void line_pump(struct pipeline *pipeline)
+{
+    if (admission_take_long_end(&pipeline->admission))
+        recall(pipeline, STAGE_ADMIT);
+    admit_jobs(pipeline);
+    start_reads(pipeline);
 }
 
 void line_recall(struct pipeline *pipeline)

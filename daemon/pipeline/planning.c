@@ -564,15 +564,6 @@ static void set_encoder(const struct job_run *run, size_t index, struct plan_tar
     target->measure_encoder = device_codecs[codec].measure;
 }
 
-/* The plan has no encoder for an image that its device cannot encode. */
-static void take_encoders(struct job_run *run)
-{
-    for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].error.status == STATUS_OK &&
-            !plan_is_encoded(&run->plan.variants[run->outputs[i].variant]))
-            run->outputs[i].encoder = CODEC_ON_HOST;
-}
-
 /* Only now route.c has chosen the encoders. */
 static bool plan_targets(struct job_run *run, const struct plan_source *source,
                          struct plan_target *targets, size_t count)
@@ -582,7 +573,7 @@ static bool plan_targets(struct job_run *run, const struct plan_source *source,
             set_encoder(run, i, &targets[run->outputs[i].variant]);
     if (plan_build(&run->plan, source, targets, count, &run->bounds.plan, &run->error) != STATUS_OK)
         return false;
-    take_encoders(run);
+    route_plan(run);
     return true;
 }
 

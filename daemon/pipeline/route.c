@@ -19,7 +19,8 @@ static uint32_t out_of_service(const struct engine *engine)
 static bool makes_avif(const struct job_run *run)
 {
     for (size_t i = 0; i < run->job.output_count; i++)
-        if (run->outputs[i].encoder == CODEC_ON_DEVICE &&
+        if (run->outputs[i].error.status == STATUS_OK &&
+            run->outputs[i].encoder == CODEC_ON_DEVICE &&
             device_codec_of(run->outputs[i].format) == DEVICE_CODEC_AVIF)
             return true;
     return false;
@@ -123,6 +124,16 @@ struct plan_file route_choose(struct job_run *run, struct worker_tools *tools)
         return choose_decoder(run, tools);
     charge(run, DISPATCH_TO_CORES, 0);
     return (struct plan_file){0};
+}
+
+void route_plan(struct job_run *run)
+{
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].error.status == STATUS_OK &&
+            !plan_is_encoded(&run->plan.variants[run->outputs[i].variant]))
+            run->outputs[i].encoder = CODEC_ON_HOST;
+    if (run->charge.on_device && !makes_avif(run))
+        dispatch_forget_avif(&run->pipeline->dispatch, &run->charge);
 }
 
 void route_end(struct job_run *run)

@@ -19,6 +19,8 @@ struct worker_tools;
 /* Chooses for the decoder and each output, and charges the job to the cores or a device. Returns
  * the file for the device to decode, or none. tools NULL: there is no engine. */
 struct plan_file route_choose(struct job_run *run, struct worker_tools *tools);
+/* After the plan was built: it has no encoder for an image that its device cannot encode. */
+void route_plan(struct job_run *run);
 /* Reads the frame of the input to `frame`, the member of a union device_frame for its format, which
  * devices decode. Returns the file for a device; if devices cannot decode it, its work_bytes is
  * 0. */

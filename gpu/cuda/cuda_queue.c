@@ -346,7 +346,7 @@ struct batch_size {
     uint64_t pixels;
     bool alone;     /* a task must be alone */
     bool has_large; /* not all images are small */
-    bool has_avif;  /* an output is an AVIF */
+    size_t avifs;   /* tasks with an output that is an AVIF */
 };
 
 static struct batch_size with_task(struct batch_size size, const struct engine_task *task)
@@ -358,7 +358,7 @@ static struct batch_size with_task(struct batch_size size, const struct engine_t
     size.pixels += pixels_of(task);
     size.alone |= task->alone;
     size.has_large |= !cuda_queue_is_small(task);
-    size.has_avif |= cuda_codec_has_avif(task);
+    size.avifs += cuda_codec_has_avif(task);
     return size;
 }
 
@@ -383,7 +383,7 @@ static bool is_allowed(const struct cuda_device *device, enum cuda_queue queue,
     if (queue == QUEUE_SCANS)
         return size.tasks <= share && size.tasks <= SCANS_TASKS_MAX &&
                size.scans_bytes <= LONG_ROOM_BYTES;
-    size_t times = size.has_avif ? BATCH_AVIF_TIMES : 1;
+    size_t times = size.avifs == size.tasks ? BATCH_AVIF_TIMES : 1;
     if (queue == QUEUE_ALONE || queue == QUEUE_PNG || size.images > BATCH_IMAGES_MAX ||
         size.description_bytes > STREAM_CODEC_BYTES || size.pixels > times * BATCH_PIXELS_MAX)
         return false;
@@ -417,7 +417,7 @@ struct cuda_slot *cuda_queue_fill_slot(struct cuda_device *device, uint64_t now_
         size = larger;
     }
     slot->queue = queue;
-    slot->is_light =
-        size.pixels <= (size.has_large ? BATCH_PIXELS_LIGHT : BATCH_PIXELS_SMALLS);
+    slot->is_light = size.avifs == 0 &&
+                     size.pixels <= (size.has_large ? BATCH_PIXELS_LIGHT : BATCH_PIXELS_SMALLS);
     return slot;
 }

@@ -6,6 +6,7 @@
 
 #include "tests/fixtures/gpu/device_daemon.h"
 #include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/movie_file.h"
 #include "tests/fixtures/text_file.h"
 
 #ifdef GPUIMGD_AVIF
@@ -126,18 +127,18 @@ static void run_together(const char *engine)
     }
 }
 
+#define NOISY "{'op':'unsharp','sigma':0.5,'amount':10},{'op':'unsharp','sigma':0.5,'amount':10}"
+
 /* Noise of the highest quality has more bytes than its memory on the device: the device declines
  * it, and all codecs of the job run on the host. */
 static void run_noise_job(const char *engine)
 {
-    static const char chain[] = "{'op':'unsharp','sigma':0.5,'amount':10},"
-                                "{'op':'unsharp','sigma':0.5,'amount':10}";
     cJSON *result =
         check_answer(w,
                      "{'input':'noise.jpg','outputs':["
                      "{'output':{'path':'%s-noise.avif','effort':1,'quality':99},'ops':[%s]},"
                      "{'output':'%s-noise.jpg'}]}",
-                     engine, chain, engine);
+                     engine, NOISY, engine);
     expect_encoders(result, 2, "cpu");
     assert_true(json_number(result, "outputs.0.bytes") > 400 * 300);
     cJSON_Delete(result);
@@ -248,6 +249,46 @@ TEST(the_encoder_of_the_host_is_an_option)
     assert_string_equal(json_text(result, "engine"), "cuda:0");
     cJSON_Delete(result);
     check_stop(daemon);
+}
+
+/* Writes an animation of noise. */
+static void put_noise(void)
+{
+    enum { frames = 2 };
+    struct movie_part parts[frames] = {{.delay_ms = 40}, {.delay_ms = 50}};
+    struct process *daemon = device_daemon_start_cpu();
+    cJSON_Delete(
+        check_answer(w, "{'input':'noise.jpg','output':{'path':'still.webp','lossless':true}}"));
+    check_stop(daemon);
+    for (int i = 0; i < frames; i++)
+        parts[i].file.bytes = text_file_bytes(out_path("still.webp"), &parts[i].file.length);
+    world_put_picture(w, "moving.webp", movie_join("webp", parts, frames, 400, 300, 0, false));
+    for (int i = 0; i < frames; i++)
+        free(parts[i].file.bytes);
+}
+
+/* A frame is nowhere but in memory when a device declines its AVIF. */
+TEST(declined_frames_are_encoded_on_the_host)
+{
+    put_noise();
+    struct process *daemon = start_on_device("cuda");
+    cJSON *still = check_answer(w, "{'input':'noise.jpg','output':{'path':'n.avif',"
+                                   "'effort':1,'quality':99},'ops':[" NOISY "]}");
+    expect_encoders(still, 1, "cpu");
+    cJSON_Delete(still);
+    for (int run = 0; run < 2; run++) {
+        cJSON *result = check_answer(w,
+                                     "{'input':'moving.webp','frames':'all',"
+                                     "'output':{'path':'%d.avif','effort':1,'quality':99},"
+                                     "'ops':[" NOISY "]}",
+                                     run);
+        assert_string_equal(json_text(result, "error.message"), "");
+        assert_string_equal(json_text(result, "status"), "done");
+        cJSON_Delete(result);
+        check_stop(daemon);
+        daemon = run == 0 ? device_daemon_start_cpu() : daemon;
+    }
+    device_daemon_compare("0.avif", "1.avif");
 }
 
 /* The encoder is tested, and used, with little memory. */

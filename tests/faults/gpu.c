@@ -434,9 +434,10 @@ static void illegal_address(struct rig *rig)
         return;
     put_large(rig);
     draw_on_cpu(rig);
-    struct process *daemon = rig_start(
-        rig, 0, "enter=gpu,action=wild,match=victim", "--engine=cuda", "--devices=0", "--jpeg=cpu",
-        "--png=cpu", "--webp=cpu", "--streams=4", "--inflight=12", "--lease_s=600", NULL);
+    struct process *daemon =
+        rig_start(rig, 0, "enter=gpu,action=wild,match=victim", "--engine=cuda", "--devices=0",
+                  "--jpeg=cpu", "--png=cpu", "--webp=cpu", "--avif=cpu", "--streams=4",
+                  "--inflight=12", "--lease_s=600", NULL);
     rig_push(rig, "n", 20);
     rig_push(rig, "victim", 1);
     rig_push(rig, "m", 20);

@@ -137,9 +137,9 @@ size_t rig_answered(const struct rig *rig, const char *prefix);
 /* Like rig_start, for gpuimgd-cuda with the CUDA engine on the stand-in runtime. fault:
  * $GPUIMGD_CUDA_FAULT (tests/cuda/fault.h); NULL: none. */
 #define rig_start_cuda(rig, index, fault, ...)                                                     \
-    rig_start_with(                                                                                \
-        rig, index, true, fault,                                                                   \
-        (const char *const[]){"--engine=cuda", "--jpeg=cuda", "--webp=cpu", __VA_ARGS__, NULL})
+    rig_start_with(rig, index, true, fault,                                                        \
+                   (const char *const[]){"--engine=cuda", "--jpeg=cuda", "--webp=cpu",             \
+                                         "--avif=cpu", __VA_ARGS__, NULL})
 struct process *rig_start_with(struct rig *rig, size_t index, bool cuda, const char *fault,
                                const char *const *options);
 /* Path of a flag file in the world's folder: faults start or end when the file is created or

@@ -7,10 +7,6 @@
 #include "codecs/confined/geometry.h"
 #include "conf/format.h"
 
-/* The most images of a sequence: libavif has a table of all, for which a probe has no more memory.
- */
-#define AVIF_IMAGES_MAX 10000
-
 /* Translates a failure of libavif. where: "in its header". */
 static void refuse(const avifDecoder *decoder, avifResult result, const char *where,
                    struct codec_reply *reply)

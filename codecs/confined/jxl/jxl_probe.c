@@ -119,7 +119,8 @@ static uint64_t decode_bytes(const JxlBasicInfo *info, bool is_single)
 /* ---- frames --------------------------------------------------------------------------------- */
 
 /* Counts the frames of an animation, up to one more than FRAMES_MAX. libjxl skips their pixels.
- * Frames that are shown for no time are layers of the next one. */
+ * Frames that are shown for no time are layers of the next one. A truncated file has at least one
+ * more than those that are whole. */
 static uint32_t count_frames(JxlDecoder *decoder, struct stream *stream)
 {
     uint32_t frames = 0;
@@ -131,7 +132,7 @@ static uint32_t count_frames(JxlDecoder *decoder, struct stream *stream)
            JxlDecoderGetFrameHeader(decoder, &header) == JXL_DEC_SUCCESS)
         frames += header.duration > 0 || header.is_last;
     stream->source->left = left;
-    return frames > 0 ? frames : 1; /* a truncated file */
+    return frames + (!header.is_last && frames <= FRAMES_MAX);
 }
 
 /* ---- metadata ------------------------------------------------------------------------------- */

@@ -2,12 +2,16 @@
 
 #include "gpu/avif/encode.h"
 
+/* An H100 takes 30 ns per pixel for the contexts and ranges of an image alone: as long as a core
+ * for the whole image. Larger ones would keep a stream from short tasks for too long. */
+#define PIXELS_MAX (2u << 20)
+
 /* An image with alpha is rarely opaque, and libaom encodes the others. The device would decline it
  * after all its work. */
 bool avif_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t height,
                           uint32_t channels)
 {
-    if (channels == 4)
+    if (channels == 4 || (uint64_t)width * height > PIXELS_MAX)
         return false;
     encoder->capacity = avif_device_capacity(width, height, channels, encoder->header_bytes, 0);
     if (encoder->capacity == 0)
