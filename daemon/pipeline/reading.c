@@ -1,6 +1,5 @@
 #include "daemon/pipeline/reading.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,12 +62,6 @@ static void see_file(struct job_run *run)
     run->input.seen_bytes = run->input.bytes;
 }
 
-/* Whether the input is a member of an archive, which is read only once. */
-static bool is_member(const struct job_run *run)
-{
-    return run->is_image && run->image_name && !run->input.is_open;
-}
-
 static bool open_path(struct job_run *run)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -76,7 +69,6 @@ static bool open_path(struct job_run *run)
     run->input.is_open |= run->input.is_lent; /* a member, which needs no path */
     if (run->input.is_open)                   /* or a device has declined it */
         return true;
-    assert(!is_member(run)); /* its name is not a path below input_root */
     if (files_open_input(pipeline->parts.files, run->is_image ? &run->set->inputs_known : NULL,
                          run->job.input.path, run->bounds.input_bytes_max, &input,
                          &run->error) != STATUS_OK) {
@@ -200,6 +192,12 @@ static void read_and_plan(struct job_run *run, struct worker_tools *tools)
         !read_whole(run))
         release_plan(run);
     drop_large(run);
+}
+
+/* Whether the input is a member of an archive, which is read only once. */
+static bool is_member(const struct job_run *run)
+{
+    return run->is_image && run->image_name && !run->input.is_open;
 }
 
 /* An overlay, or the plan, failed for lack of room: the job must read again. */

@@ -210,6 +210,36 @@ TEST(test_gif_to_avif)
 
 #endif
 
+#if defined GPUIMGD_GIF && defined GPUIMGD_JXL
+
+/* The codec of an animation has its memory until the last frame. A job that needs more than the
+ * rest must not keep the frames behind it from theirs. */
+TEST(test_a_large_job_beside_an_animation)
+{
+    enum { frames = 30, side = 900 };
+    struct gif_frame all[frames];
+    for (int i = 0; i < frames; i++)
+        all[i] = (struct gif_frame){.width = side, .height = side, .seed = 1 + i % 3, .delay = 1};
+    struct gif_file gif = {.width = side, .height = side, .frames = all, .count = frames};
+    world_put_picture(w, "long.movie", gif_write(&gif));
+    put_png("large.png", .width = 640, .height = 640, .colour_type = 2, .level = 1);
+    strcpy(w->ns, "lane");
+    struct process *daemon = start_ready(1, "--host_bytes=288M");
+    world_push(w, "{'input':'long.movie','frames':'all','output':'long.webp',"
+                  "'ops':[{'op':'resize','width':200}]}");
+    usleep(150000);
+    world_push(w, "{'input':'large.png','output':{'path':'large.jxl','lossless':true}}");
+    for (int i = 0; i < 2; i++) {
+        cJSON *result = check_next(w);
+        check_has(result, "{'status':'done','attempt':1}");
+        cJSON_Delete(result);
+    }
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
+#endif
+
 #ifdef GPUIMGD_JXL
 
 TEST(test_jxl_to_webp)
@@ -296,8 +326,8 @@ TEST(test_long_animation)
     for (int i = 0; i < count; i++)
         frames[i] = (struct gif_frame){.width = 16, .height = 12, .seed = (uint32_t)i, .delay = 3};
     struct gif_file gif = {.width = 16, .height = 12, .frames = frames, .count = count, .loops = 6};
-    world_put_picture(w, "long.gif", gif_write(&gif));
-    check_done(check_answer(w, "{'input':'long.gif','frames':'all','output':{'path':'long.webp',"
+    world_put_picture(w, "long.movie", gif_write(&gif));
+    check_done(check_answer(w, "{'input':'long.movie','frames':'all','output':{'path':'long.webp',"
                                "'lossless':true,'effort':0}}"));
     expect_movie("long.webp", &(struct movie){16, 12, 6, count, 30 * count, true, false});
 }
