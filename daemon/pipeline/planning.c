@@ -126,7 +126,7 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
     return STATUS_OK;
 }
 
-/* The name of an output in an error. Images that are packed into an archive have none of their own. */
+/* The name of an output in an error. Images that are packed into an archive have none. */
 static const char *written_name(const struct job_place *place, char url[JOB_URL_BYTES_MAX + 1])
 {
     const char *name = job_place_name(place, url);

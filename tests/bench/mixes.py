@@ -197,7 +197,8 @@ def make_web(options, photos, folder):
         rig.run(jobs)
     widths = [WIDTHS[i % len(WIDTHS)] for i in range(WEB_FILES)]
     chance.shuffle(widths)
-    requests = [(suffix, [{"op": "resize", "width": width}], {"effort": 1} if suffix == "avif" else {})
+    settings = {"avif": {"effort": 1}}
+    requests = [(suffix, [{"op": "resize", "width": width}], settings.get(suffix, {}))
                 for suffix, width in zip(shares(OUTPUT_KINDS, WEB_FILES, chance), widths)]
     chance.shuffle(made)
     return WebWork(made, requests)
