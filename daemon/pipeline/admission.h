@@ -11,7 +11,7 @@
  * conf/rank.h: while a job waits, those after it wait, too. A zombie is an answered job whose
  * worker or engine still uses its memory (job_run.h). A job that needs the memory of zombies leaves
  * the line until a zombie returns its memory. A job that needs the memory of an animation's codec
- * leaves it until the animation has ended: its frames are behind the job, and it needs them.
+ * leaves it until the animation has ended. Otherwise the frames would wait behind the job for ever.
  *
  * The loop admits the jobs of STAGE_ADMIT. A worker that carries a job from READ to DECODE admits
  * it by itself if the line is empty; spine.c says which: small jobs, and those that a device

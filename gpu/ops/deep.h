@@ -12,7 +12,7 @@
 #include "gpu/ops/pixel.h"
 #include "gpu/plan/chain.h"
 
-/* Fractional bits of weights in int32_t, of which none is as large as 2. */
+/* Fractional bits of weights in int32_t. All weights are less than 2. */
 #define DEEP_BITS 30
 
 #define DEEP_MAX 65535u

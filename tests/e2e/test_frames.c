@@ -214,7 +214,7 @@ TEST(test_gif_to_avif)
 #if defined GPUIMGD_GIF && defined GPUIMGD_JXL
 
 /* The codec of an animation has its memory until the last frame. A job that needs more than the
- * rest must not keep the frames behind it from theirs. */
+ * rest waits, but the frames must not wait for it. */
 TEST(test_a_large_job_beside_an_animation)
 {
     enum { frames = 30, side = 900 };
@@ -256,7 +256,7 @@ TEST(test_jxl_to_webp)
 
 #endif
 
-/* Frames of 40 x 30 pixels side by side, of which the last one is not opaque. */
+/* Frames of 40 x 30 pixels side by side. Only the last one is not opaque. */
 TEST(test_strip)
 {
     cJSON *result = check_answer(w, "{'input':'a.gif','frames':{'strip':2},'outputs':["
