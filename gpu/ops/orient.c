@@ -147,11 +147,12 @@ PASS_LOOP(orient_cpu)
         orient_rows(pass, from, to);
 }
 
-pass_cuda orient_cuda;
+pass_cuda_many orient_cuda;
 
 /* ---- the passes ---- */
 
-static const struct pass_type pass_orient = {"orient", orient_cpu, PASS_CUDA(orient_cuda)};
+static const struct pass_type pass_orient = {"orient", orient_cpu,
+                                             PASS_CUDA_MANY(orient_cuda, sizeof(struct orient))};
 
 static const struct pass_type *orient_type(const struct chain *chain)
 {

@@ -4,7 +4,7 @@
  *
  * The source may start at any byte. A lane loads the two aligned 16-byte pieces that contain its
  * 16 bytes, and shifts them together. The second piece is the first one of the neighbouring lane
- * and comes from the cache. All source addresses of a launch have the same remainder modulo 16
+ * and comes from the cache. All source addresses of an image have the same remainder modulo 16
  * (`skew`), so all lanes shift by the same number of bytes.
  *
  * If the axes are swapped, a block transposes a tile in shared memory (gray 128 x 128, otherwise
@@ -21,6 +21,8 @@
  *
  * Otherwise rows are copied, and mirrored in registers. To be mirrored, RGB pixels are first
  * exchanged through shared memory, so that each lane has 16 whole pixels.
+ *
+ * Copies of several images (crops) share a launch.
  */
 #include "gpu/ops/load.cuh"
 #include "gpu/ops/orient.h"
@@ -50,6 +52,7 @@ struct orient_args : pass_images {
     int across; /* 16-byte pieces, stretches of STRETCH pixels, or tiles per row of the result */
     int items;  /* total number of pieces or stretches; not set for tiles */
     int skew;   /* remainder of the source addresses modulo 16 */
+    int row_bytes;
     bool flip_x, flip_y;
 };
 
@@ -63,12 +66,14 @@ template <int C> SIMT uint4 mirror_16(uint4 v)
 }
 
 /* Each thread copies the same 16-byte piece of ROWS adjacent rows. If not MIRROR, C may be 1 for
- * any number of channels. */
-template <int C, bool MIRROR, bool SKEWED>
+ * any number of channels. SKEWED: some of the images may be. */
+template <int C, bool MIRROR, bool SKEWED, int N>
 static __global__ void __launch_bounds__(ROW_THREADS)
-    orient_rows_kernel(orient_args a, int row_bytes)
+    orient_rows_kernel(const __grid_constant__ several<orient_args, N> all)
 {
     await_kernel_before();
+    const orient_args &a = several_own(all);
+    int row_bytes = a.row_bytes;
     int item = blockIdx.x * ROW_THREADS + threadIdx.x;
     if (item >= a.items)
         return;
@@ -276,6 +281,27 @@ static int pieces_of(int length, int piece)
     return (length + piece - 1) / piece;
 }
 
+static const struct orient *orient_of(const struct pass_call &call)
+{
+    return reinterpret_cast<const struct orient *>(call.pass->params);
+}
+
+/* All but `across` and `items`. */
+static orient_args orient_args_of(const struct pass_call &call)
+{
+    const struct orient *orient = orient_of(call);
+    orient_args args = pass_args<orient_args>(&call.from, &call.to);
+    args.from_width = (int)call.from.width;
+    args.from_height = (int)call.from.height;
+    args.row_bytes = args.from_width * (int)call.from.channels;
+    args.flip_x = orient->flip_x;
+    args.flip_y = orient->flip_y;
+    /* If mirrored, the 16-byte pieces are counted from the end of a row. */
+    uintptr_t origin = (uintptr_t)call.from.pixels + (args.flip_x ? args.row_bytes : 0);
+    args.skew = (int)(origin % 16);
+    return args;
+}
+
 template <int C> static cudaError_t launch_swap(orient_args args, cudaStream_t stream)
 {
     args.across = pieces_of(args.width, tile_of<C>::side);
@@ -285,14 +311,21 @@ template <int C> static cudaError_t launch_swap(orient_args args, cudaStream_t s
 }
 
 template <int C, bool MIRROR>
-static cudaError_t launch_rows(orient_args args, int row_bytes, cudaStream_t stream)
+static cudaError_t launch_rows(const struct pass_call *calls, uint32_t count, cudaStream_t stream)
 {
-    args.across = pieces_of(row_bytes, 16);
-    args.items = args.across * pieces_of(args.height, ROWS);
-    unsigned blocks = (unsigned)pieces_of(args.items, ROW_THREADS);
-    auto kernel = args.skew ? orient_rows_kernel<C, MIRROR, true>
-                            : orient_rows_kernel<C, MIRROR, false>;
-    return launch_kernel(kernel, blocks, ROW_THREADS, 0, stream, args, row_bytes);
+    auto describe = [](const struct pass_call &call, orient_args *args) {
+        *args = orient_args_of(call);
+        args->across = pieces_of(args->row_bytes, 16);
+        args->items = args->across * pieces_of(args->height, ROWS);
+        return dim3((unsigned)pieces_of(args->items, ROW_THREADS));
+    };
+    return launch_several<orient_args, !MIRROR>(
+        calls, count, describe, [&](const auto &all, dim3 grid) {
+            constexpr int n = sizeof(all.of) / sizeof(all.of[0]);
+            auto kernel = n > 1 || all.of[0].skew ? orient_rows_kernel<C, MIRROR, true, n>
+                                                  : orient_rows_kernel<C, MIRROR, (n > 1), n>;
+            return launch_kernel(kernel, grid, ROW_THREADS, 0, stream, all);
+        });
 }
 
 static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
@@ -304,23 +337,23 @@ static cudaError_t launch_mirror_rgb(orient_args args, cudaStream_t stream)
     return launch_kernel(kernel, blocks, THREADS, 0, stream, args);
 }
 
-PASS_LAUNCHER(orient_cuda)
+static cudaError_t launch_one(const struct pass_call &call, cudaStream_t stream)
 {
-    const struct orient *orient = reinterpret_cast<const struct orient *>(pass->params);
-    int channels = (int)from->channels, row_bytes = (int)from->width * channels;
-    orient_args args = pass_args<orient_args>(from, to);
-    args.from_width = (int)from->width;
-    args.from_height = (int)from->height;
-    args.flip_x = orient->flip_x;
-    args.flip_y = orient->flip_y;
-    /* If mirrored, the 16-byte pieces are counted from the end of a row. */
-    uintptr_t origin = (uintptr_t)from->pixels + (orient->flip_x ? row_bytes : 0);
-    args.skew = (int)(origin % 16);
-    if (orient->swap)
-        return by_channels(from->channels, [&](auto c) { return launch_swap<c>(args, stream); });
-    if (!orient->flip_x)
-        return launch_rows<1, false>(args, row_bytes, stream);
-    return channels == 1   ? launch_rows<1, true>(args, row_bytes, stream)
-           : channels == 3 ? launch_mirror_rgb(args, stream)
-                           : launch_rows<4, true>(args, row_bytes, stream);
+    if (orient_of(call)->swap)
+        return by_channels(call.from.channels, [&](auto c) {
+            return launch_swap<c>(orient_args_of(call), stream);
+        });
+    return call.from.channels == 1   ? launch_rows<1, true>(&call, 1, stream)
+           : call.from.channels == 3 ? launch_mirror_rgb(orient_args_of(call), stream)
+                                     : launch_rows<4, true>(&call, 1, stream);
+}
+
+PASS_LAUNCHER_MANY(orient_cuda)
+{
+    if (!orient_of(calls[0])->swap && !orient_of(calls[0])->flip_x)
+        return launch_rows<1, false>(calls, count, stream);
+    cudaError_t result = cudaSuccess;
+    for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
+        result = launch_one(calls[i], stream);
+    return result;
 }

@@ -603,12 +603,34 @@ static double x_work(const struct pass_call &call)
     return args.height * x_group_time(args, tiles, resample_of(call)->scale, span, &steps);
 }
 
-/* blocks: that run at the same time, of this pass. */
-static dim3 describe_x(const struct pass_call &call, const x_device &device, unsigned blocks,
-                       resample_args *args)
+/* An image of a launch, and what was chosen for it. Images of equal sizes need one search. */
+struct x_chosen {
+    resample_args args;
+    double scale;
+    unsigned blocks;
+};
+
+static bool x_is_like(const x_chosen &last, const resample_args &args, double scale,
+                      unsigned blocks)
 {
+    return last.args.width == args.width && last.args.height == args.height &&
+           last.args.reach == args.reach && last.scale == scale && last.blocks == blocks;
+}
+
+/* blocks: that run at the same time, of this pass. last: of the image before; args.width 0: there
+ * is none. */
+static dim3 describe_x(const struct pass_call &call, const x_device &device, unsigned blocks,
+                       x_chosen *last, resample_args *args)
+{
+    double scale = resample_of(call)->scale;
     int span = x_describe(call, args);
-    x_choose(args, device, resample_of(call)->scale, span, call.from.channels, blocks);
+    if (x_is_like(*last, *args, scale, blocks)) {
+        args->strip = last->args.strip;
+        args->groups = last->args.groups;
+    } else {
+        x_choose(args, device, scale, span, call.from.channels, blocks);
+        *last = {*args, scale, blocks};
+    }
     unsigned tiles = (unsigned)(args->width + OUTPUTS - 1) / OUTPUTS;
     return dim3((tiles + (unsigned)args->strip - 1) / (unsigned)args->strip,
                 x_layers(args->height, args->groups));
@@ -647,12 +669,13 @@ template <bool PACKED>
 static cudaError_t launch_all(const struct pass_call *calls, uint32_t count, cudaStream_t stream)
 {
     x_device device = x_device_now();
+    x_chosen last = {};
     double work = 0;
     for (uint32_t i = 0; i < count && PACKED; i++)
         work += x_work(calls[i]);
     auto describe = [&](const struct pass_call &call, resample_args *args) {
         unsigned own = PACKED ? launch_share(device.places, x_work(call), work) : device.places;
-        return describe_x(call, device, own, args);
+        return describe_x(call, device, own, &last, args);
     };
     return launch_several<resample_args, PACKED>(calls, count, describe, [&](auto &all, dim3 grid) {
         return by_channels(calls[0].from.channels,
