@@ -7,6 +7,7 @@
 #include "gpu/ops/deep.h"
 #include "gpu/ops/gravity.h"
 #include "gpu/ops/pixel.h"
+#include "gpu/ops/resample.h"
 #include "gpu/plan/op.h"
 
 PIXEL void copy_run(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t count,
@@ -190,9 +191,12 @@ void step_copy(struct chain *chain)
 }
 
 /* Crops the current image to the rectangle whose top left pixel is (x, y). If the last pass mirrors
- * or rotates, the crop is moved before it, so that the pass reads fewer pixels. */
-static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height)
+ * or rotates, the crop is moved before it, so that the pass reads fewer pixels; a resize computes
+ * only the rectangle. */
+static enum status add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width,
+                            uint32_t height)
 {
+    enum status status = STATUS_OK;
     assert(width >= 1 && height >= 1);
     assert(x + width <= chain->shape.width && y + height <= chain->shape.height);
     struct orient orient = {0, 0, 0};
@@ -207,11 +211,14 @@ static void add_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width
         height = rows;
         chain_drop(chain);
     }
-    chain->window.x += x;
-    chain->window.y += y;
-    chain->shape.width = width;
-    chain->shape.height = height;
+    if (!resize_crop(chain, x, y, width, height, &status)) {
+        chain->window.x += x;
+        chain->window.y += y;
+        chain->shape.width = width;
+        chain->shape.height = height;
+    }
     orient_add(chain, &orient);
+    return status;
 }
 
 void step_orient(struct chain *chain, int orientation)
@@ -328,8 +335,7 @@ static enum status crop_step(const void *params, struct chain *chain)
         return status;
     if (own->gravity >= 0)
         gravity_offset((enum gravity)own->gravity, width, height, own->width, own->height, &x, &y);
-    add_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
-    return STATUS_OK;
+    return add_crop(chain, (uint32_t)x, (uint32_t)y, (uint32_t)own->width, (uint32_t)own->height);
 }
 
 const struct op op_crop = {
@@ -337,7 +343,8 @@ const struct op op_crop = {
     .help = "Cuts out a rectangle, which must be inside the image",
     .definition = "The rectangle starts at column x and row y, or is at a side or corner of the "
                   "image. In the middle of a side it starts at floor((side - length) / 2). "
-                  "Nothing is copied: the next operation reads the rectangle in place.",
+                  "Nothing is copied: the next operation reads the rectangle in place. A resize "
+                  "before it computes only the rectangle, if the job has one output.",
     .flags = OP_MOVES | OP_DEEP,
     OP_PARAMS(struct crop, crop_params),
     .check = crop_check,

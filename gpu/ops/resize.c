@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "gpu/ops/attention.h"
+#include "gpu/ops/axis.h"
 #include "gpu/ops/deep.h"
 #include "gpu/ops/gravity.h"
 #include "gpu/ops/pad.h"
@@ -20,8 +21,6 @@
 
 enum resize_fit { FIT_INSIDE, FIT_COVER, FIT_EXACT, FIT_CONTAIN, FIT_OUTSIDE };
 static const char *const fits[] = {"inside", "cover", "exact", "contain", "outside", NULL};
-
-enum resize_filter { FILTER_NEAREST, FILTER_BOX, FILTER_BILINEAR, FILTER_BICUBIC, FILTER_LANCZOS3 };
 
 /* The values of the parameter gravity: those of crop, and attention, which depends on the
  * pixels. */
@@ -136,171 +135,6 @@ static uint32_t resize_eighths(const void *params, uint32_t width, uint32_t heig
     return eighths;
 }
 
-/* ---- filters: x is a distance in pixels of the source, or of the result if that is smaller
- * ---- */
-
-static double filter_box(double x)
-{
-    return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
-}
-
-static double filter_bilinear(double x)
-{
-    double distance = fabs(x);
-    return distance < 1.0 ? 1.0 - distance : 0.0;
-}
-
-/* Keys' cubic with a = -1/2. */
-static double filter_bicubic(double x)
-{
-    double d = fabs(x);
-    if (d < 1.0)
-        return ((-0.5 + 2.0) * d - (-0.5 + 3.0)) * d * d + 1;
-    if (d < 2.0)
-        return (((d - 5) * d + 8) * d - 4) * -0.5;
-    return 0.0;
-}
-
-static double sinc(double x)
-{
-    if (x == 0.0)
-        return 1.0;
-    double angle = x * M_PI;
-    return sin(angle) / angle;
-}
-
-static double filter_lanczos3(double x)
-{
-    return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
-}
-
-static const struct {
-    double (*weight)(double x);
-    double support;
-} filters[] = {
-    [FILTER_BOX] = {filter_box, 0.5},
-    [FILTER_BILINEAR] = {filter_bilinear, 1.0},
-    [FILTER_BICUBIC] = {filter_bicubic, 2.0},
-    [FILTER_LANCZOS3] = {filter_lanczos3, 3.0},
-};
-
-/* ---- tables ---- */
-
-/* How the columns, or the rows, are resized. */
-struct axis {
-    uint32_t outputs;        /* pixels of the result */
-    uint32_t origin, inputs; /* the first pixel of the source that may be read, and their number */
-    int filter;
-    double start, end; /* the part of the source to resize, relative to `origin` */
-};
-
-static double axis_scale(const struct axis *axis)
-{
-    return (axis->end - axis->start) / axis->outputs;
-}
-
-static bool axis_is_same(const struct axis *axis)
-{
-    return axis->outputs == axis->inputs && axis->start == 0 && axis->end == axis->inputs;
-}
-
-/* The pixels of the source from which a pixel of the result is computed, and the distance of its
- * centre from the first of them. */
-struct window {
-    uint32_t first, count;
-    double centre;
-};
-
-static struct window axis_window(const struct axis *axis, uint32_t output)
-{
-    double scale = axis_scale(axis), stretch = scale < 1.0 ? 1.0 : scale;
-    double support = filters[axis->filter].support * stretch;
-    double centre = axis->start + (output + 0.5) * scale;
-    int low = (int)(centre - support + 0.5), high = (int)(centre + support + 0.5);
-    low = low < 0 ? 0 : low;
-    high = high > (int)axis->inputs ? (int)axis->inputs : high;
-    return (struct window){(uint32_t)low, (uint32_t)(high - low), centre - low};
-}
-
-/* After this number of pixels of the result, the same weights occur again, except at the ends and
- * for rounding: it is the smallest number of steps that is a whole number of pixels of the source.
- * The length of the part is a multiple of 1/8. */
-static uint32_t axis_period(const struct axis *axis)
-{
-    uint64_t steps = (uint64_t)axis->outputs * DECODE_EIGHTHS, divisor = steps;
-    uint64_t span = (uint64_t)((axis->end - axis->start) * DECODE_EIGHTHS);
-    while (span) {
-        uint64_t rest = divisor % span;
-        divisor = span;
-        span = rest;
-    }
-    return (uint32_t)(steps / divisor);
-}
-
-/* The most weights that a pixel of the result has. */
-static uint32_t axis_reach(const struct axis *axis)
-{
-    uint32_t most = 1;
-    for (uint32_t i = 0; i < axis->outputs; i++) {
-        uint32_t count = axis_window(axis, i).count;
-        most = count > most ? count : most;
-    }
-    return most;
-}
-
-/* Computes the weights of a pixel of the result. Up to kept_max of them are kept until their sum is
- * known; only extreme reductions have more, which are computed twice. */
-static void window_fill(const struct axis *axis, const struct window *window, uint32_t bits,
-                        int32_t *weights)
-{
-    enum { kept_max = 256 };
-    double kept[kept_max];
-    double scale = axis_scale(axis), shrink = 1.0 / (scale < 1.0 ? 1.0 : scale), sum = 0.0;
-    double (*weight)(double) = filters[axis->filter].weight;
-    for (uint32_t t = 0; t < window->count; t++) {
-        double one = weight(((int)t - window->centre + 0.5) * shrink);
-        if (t < kept_max)
-            kept[t] = one;
-        sum += one;
-    }
-    for (uint32_t t = 0; t < window->count; t++) {
-        double share = t < kept_max ? kept[t] : weight(((int)t - window->centre + 0.5) * shrink);
-        if (sum != 0.0)
-            share /= sum;
-        weights[t] = (int32_t)((share < 0 ? -0.5 : 0.5) + share * (1 << bits));
-    }
-}
-
-/* Writes the table of a pass (resample.h), which must be zeroed before. */
-static void axis_fill(const struct axis *axis, uint32_t taps, uint32_t bits, int32_t *table)
-{
-    uint32_t period = axis_period(axis);
-    for (uint32_t i = 0; i < axis->outputs; i++) {
-        struct window window = axis_window(axis, i);
-        struct window before = i >= period ? axis_window(axis, i - period) : (struct window){0};
-        int32_t *weights = table + axis->outputs + (size_t)i * taps;
-        table[i] = (int32_t)(axis->origin + window.first);
-        /* The weights depend only on the count and the centre. */
-        if (before.count == window.count && before.centre == window.centre)
-            memcpy(weights, weights - (size_t)period * taps, window.count * sizeof(*weights));
-        else
-            window_fill(axis, &window, bits, weights);
-    }
-}
-
-/* Writes the nearest pixel of the source for each pixel of the result. Steps are added up, not
- * multiplied, as in Pillow. */
-static void axis_pick(const struct axis *axis, int32_t *table)
-{
-    double step = axis_scale(axis), at = axis->start + step * 0.5;
-    for (uint32_t i = 0; i < axis->outputs; i++, at += step) {
-        int index = (int)at;
-        if (index >= (int)axis->inputs) /* uncovered: net */
-            index = (int)axis->inputs - 1;
-        table[i] = (int32_t)axis->origin + index;
-    }
-}
-
 /* ---- passes ---- */
 
 /* The parameters of the passes: those of the kernel, and those from which the tables are
@@ -333,7 +167,10 @@ static void resample_fill(const struct pass *pass, uint8_t *constants)
     const struct weights_key key = {.start = axis->start,
                                     .end = axis->end,
                                     .outputs = axis->outputs,
+                                    .at = axis->at,
+                                    .total = axis->total,
                                     .origin = axis->origin,
+                                    .cut = axis->cut,
                                     .inputs = axis->inputs,
                                     .taps = own->resample.taps,
                                     .filter = axis->filter,
@@ -396,7 +233,7 @@ static enum status add_resample(struct chain *chain, bool down, const struct axi
  * 12.3. */
 static bool is_very_tall(const struct axis *x, const struct axis *y)
 {
-    return y->inputs > (uint64_t)x->inputs * 100 && y->outputs < y->inputs;
+    return y->inputs > (uint64_t)x->inputs * 100 && y->total < y->inputs;
 }
 
 static enum status add_columns_first(struct chain *chain, const struct axis *x,
@@ -431,10 +268,10 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
     if (across) {
         /* The first pass computes only the rows that the second pass reads. */
         struct resample resample = {.packed = down && !is_deep,
-                                    .skip = y->origin,
+                                    .skip = y->origin + y->cut,
                                     .premultiply = alpha,
                                     .divide = alpha && !down};
-        struct pass_shape to = {x->outputs, y->inputs, chain->shape.channels};
+        struct pass_shape to = {x->outputs, y->used, chain->shape.channels};
         if (down && !is_deep)
             resample.ring = resample_strips_ring(axis_reach(y), x->outputs, to.channels);
         status = add_resample(chain, false, x, to, &resample);
@@ -451,6 +288,30 @@ static enum status add_filtered(struct chain *chain, struct axis *x, struct axis
     return status;
 }
 
+/* Only passes along rows and then down columns are changed, and only in a job with one output: in
+ * others, several outputs may share the passes. */
+bool resize_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height,
+                 enum status *status)
+{
+    const struct pass *last = chain_last(chain, &pass_resample_y);
+    if (!last || chain->count < chain->first + 2 || chain->plan->variant_count > 1)
+        return false;
+    const struct resample_params *down = (const struct resample_params *)last->params;
+    const struct resample_params *across = (const struct resample_params *)last[-1].params;
+    if (!down->resample.packed)
+        return false;
+    assert(last[-1].type == &pass_resample_x && across->resample.packed);
+    struct axis columns = across->axis, rows = down->axis;
+    rows.origin = across->resample.skip - rows.cut;
+    axis_crop(&columns, x, width);
+    axis_crop(&rows, y, height);
+    axis_skip_unused(&rows);
+    chain_drop(chain);
+    chain_drop(chain);
+    *status = add_filtered(chain, &columns, &rows);
+    return true;
+}
+
 /* The axis for a part of the full image that starts at `at` and has `length` pixels. stored: the
  * size of the decoded image. */
 static struct axis axis_of(const struct params *own, const struct chain_side *side,
@@ -462,7 +323,8 @@ static struct axis axis_of(const struct params *own, const struct chain_side *si
     uint32_t origin = (uint32_t)floor(start), last = (uint32_t)ceil(end);
     assert(last <= stored && origin < last);
     (void)stored;
-    return (struct axis){.outputs = (uint32_t)outputs, .origin = origin, .inputs = last - origin,
+    return (struct axis){.outputs = (uint32_t)outputs, .total = (uint32_t)outputs,
+                         .origin = origin, .inputs = last - origin, .used = last - origin,
                          .start = start - origin, .end = end - origin, .filter = own->filter};
 }
 

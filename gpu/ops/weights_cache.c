@@ -27,9 +27,10 @@ static struct {
 
 static bool is_same(const struct weights_key *a, const struct weights_key *b)
 {
-    return a->start == b->start && a->end == b->end && a->outputs == b->outputs &&
-           a->origin == b->origin && a->inputs == b->inputs && a->taps == b->taps &&
-           a->filter == b->filter && a->bits == b->bits;
+    return a->start == b->start && a->end == b->end && a->outputs == b->outputs && a->at == b->at &&
+           a->total == b->total && a->cut == b->cut && a->origin == b->origin &&
+           a->inputs == b->inputs && a->taps == b->taps && a->filter == b->filter &&
+           a->bits == b->bits;
 }
 
 static struct entry *find(const struct weights_key *key)

@@ -13,7 +13,7 @@
 /* All that a table depends on. */
 struct weights_key {
     double start, end;
-    uint32_t outputs, origin, inputs, taps;
+    uint32_t outputs, at, total, origin, inputs, cut, taps;
     int filter;
     uint32_t bits;
 };

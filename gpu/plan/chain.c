@@ -18,6 +18,9 @@ void chain_drop(struct chain *chain)
 {
     assert(chain->count > chain->first);
     const struct pass *last = &chain->passes[--chain->count];
+    if (last->constants_bytes > 0 &&
+        chain->plan->constants_bytes == last->constants_at + last->constants_bytes)
+        chain->plan->constants_bytes = last->constants_at;
     chain->shape = last->from;
     chain->window = last->window;
 }
