@@ -94,9 +94,8 @@ enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) M
  * `side`. Appends no pass if the image is not larger. */
 enum status resize_within(struct chain *chain, uint32_t side) MUST_CHECK;
 
-/* Crops the result of the last passes to a rectangle of it, if they resize the whole image: they are
- * replaced by passes that compute only these pixels, to the same bytes. false: they do not, and
- * nothing was changed. */
+/* If the last passes resize rows and columns, replaces them by passes that compute only a rectangle
+ * of their result, to the same bytes. false: they do not, and nothing was changed. */
 bool resize_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height,
                  enum status *status);
 
