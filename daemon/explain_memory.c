@@ -33,9 +33,9 @@ static void check_pinned(struct job_run *run, const struct options *options)
 void explain_memory_check(struct job_run *run, const struct options *options)
 {
     uint32_t sharers = options->workers < SETS_MAX ? (uint32_t)options->workers : SETS_MAX;
-    if (run->job.source == JOB_ANIMATION && codec_is_animation(&run->info) &&
-        !set_source_may_compose(&run->info, run->input.bytes, options->host_bytes, sharers,
-                                &run->error))
+    run->is_frame = run->job.source == JOB_ANIMATION && codec_is_animation(&run->info);
+    if (run->is_frame && !set_source_may_compose(&run->info, run->input.bytes, options->host_bytes,
+                                                 sharers, &run->error))
         return;
     if (admission_check(run, admission_lane_bytes(options->host_bytes)))
         check_pinned(run, options);

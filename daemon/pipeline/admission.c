@@ -21,7 +21,7 @@ void admission_open(struct admission *admission, struct engine *engine, size_t l
 
 void admission_close(struct admission *admission)
 {
-    assert(admission->lane_bytes == 0 && admission->line == 0);
+    assert(admission->lane_bytes == 0 && admission->line == 0 && admission->need_long == 0);
     pthread_mutex_destroy(&admission->lock);
 }
 
@@ -72,6 +72,13 @@ static struct admission *lock(const struct job_run *run)
 }
 
 /* Under the lock. */
+static void set_needs_long(struct admission *admission, struct job_run *run, bool needs)
+{
+    admission->need_long += needs - run->reserved.needs_long;
+    run->reserved.needs_long = needs;
+}
+
+/* Under the lock. */
 static void set_state(struct admission *admission, struct job_run *run, enum reservation state)
 {
     struct job_run_reserved *reserved = &run->reserved;
@@ -80,6 +87,8 @@ static void set_state(struct admission *admission, struct job_run *run, enum res
     admission->holders += counts - counted;
     admission->parked += (state == RESERVATION_PARKED) - (reserved->state == RESERVATION_PARKED);
     reserved->state = state;
+    if (state != RESERVATION_WAITS && state != RESERVATION_ASIDE)
+        set_needs_long(admission, run, false);
     if (reserved->by_device)
         return;
     uint32_t priority = run->worker_task.rank.priority;
@@ -242,30 +251,40 @@ static enum engine_reserved reserve(struct engine *engine, struct job_run *run)
     return reserved;
 }
 
+/* The most that a job may have of the lane. */
+static size_t lane_most(const struct job_run *run, size_t lane_bytes_max)
+{
+    return run->is_frame ? lane_bytes_max / 2 : lane_bytes_max;
+}
+
 bool admission_check(struct job_run *run, size_t lane_bytes_max)
 {
+    size_t most = lane_most(run, lane_bytes_max);
     run->reserved.opaque_only = false;
     size_t working = working_need(run);
-    if (working <= lane_bytes_max)
+    if (working <= most)
         return true;
     run->reserved.opaque_only = true;
-    if (working_need(run) <= lane_bytes_max)
+    if (working_need(run) <= most)
         return true;
     error_set(&run->error, STATUS_OVER_BUDGET,
-              "decoding and encoding need %zu bytes; the limit is %zu bytes, three eighths of "
+              "decoding and encoding %s %zu bytes; the limit is %zu bytes, three %s of "
               "host_bytes: set host_bytes to %" PRIu64 "M or more",
-              working, lane_bytes_max, options_host_mib(working, 3, 8));
+              run->is_frame ? "a frame needs" : "need", working, most,
+              run->is_frame ? "sixteenths" : "eighths",
+              options_host_mib(working, 3, run->is_frame ? 16 : 8));
     return false;
 }
 
 /* What a job needs of the lane. If the working memory and the largest possible results together
- * exceed the lane, the job reserves the whole lane: real results are usually smaller. false: the
- * job has failed. */
+ * exceed its limit, the job reserves all of that: real results are usually smaller. false: the job
+ * has failed. */
 static bool lane_need(struct job_run *run, size_t *results, size_t *all)
 {
-    size_t most = run->pipeline->admission.lane_bytes_max;
-    if (!admission_check(run, most))
+    size_t lane_bytes_max = run->pipeline->admission.lane_bytes_max;
+    if (!admission_check(run, lane_bytes_max))
         return false;
+    size_t most = lane_most(run, lane_bytes_max);
     size_t working = working_need(run);
     *results = results_need(run);
     if (*results > most - working)
@@ -389,8 +408,10 @@ bool admission_step_aside(struct job_run *run)
 {
     struct admission *admission = lock(run);
     bool aside = admission->holders == 0;
-    if (aside)
-        set_state(admission, run, RESERVATION_NONE);
+    if (aside) {
+        set_state(admission, run, RESERVATION_ASIDE);
+        set_needs_long(admission, run, admission->long_bytes > 0);
+    }
     pthread_mutex_unlock(&admission->lock);
     return aside;
 }
@@ -448,7 +469,7 @@ bool admission_lend_long(struct admission *admission, size_t bytes, bool *exhaus
     size_t most = admission->lane_bytes_max / 2;
     pthread_mutex_lock(&admission->lock);
     bool fits = bytes <= admission->lane_bytes_max - admission->lane_bytes &&
-                admission->long_bytes + bytes <= most;
+                admission->long_bytes + bytes <= most && admission->need_long == 0;
     admission->lane_bytes += fits ? bytes : 0;
     admission->long_bytes += fits ? bytes : 0;
     pthread_mutex_unlock(&admission->lock);

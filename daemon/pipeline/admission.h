@@ -12,6 +12,8 @@
  * worker or engine still uses its memory (job_run.h). A job that needs the memory of zombies leaves
  * the line until a zombie returns its memory. A job that needs the memory of an animation's codec
  * leaves it until the animation has ended. Otherwise the frames would wait behind the job for ever.
+ * Until it is admitted, no other animation begins. These codecs have at most half of the lane, and
+ * a frame gets at most the other half, so that no frame ever needs their memory.
  *
  * The loop admits the jobs of STAGE_ADMIT. A worker that carries a job from READ to DECODE admits
  * it by itself if the line is empty; spine.c says which: small jobs, and those that a device
@@ -44,6 +46,7 @@ struct admission {
     size_t lane_bytes, lane_bytes_max;   /* reserved heap, and its limit */
     size_t long_bytes;                   /* of them, loans for the codecs of animations */
     bool long_ended;                     /* such a loan has ended: see admission_take_long_end */
+    size_t need_long;                    /* jobs that need the memory of such a loan */
     size_t line;                         /* length of the line */
     size_t holders; /* jobs that hold memory, without zombies and parked images */
     size_t parked;
@@ -89,8 +92,8 @@ bool admission_is_stuck(struct admission *admission);
  * end. */
 void admission_look(struct job_run *run, struct blocked_memory *memory);
 
-/* For a job that admission_try has just refused. true: only zombies hold memory, so the job left
- * the line; admission_wait puts it back. */
+/* For a job that admission_try has just refused. true: only zombies and codecs of animations hold
+ * memory, so the job left the line; admission_wait puts it back. */
 bool admission_step_aside(struct job_run *run);
 
 /* Whether the bytes of the output stay in the reserved memory until the set of the image has
@@ -110,8 +113,8 @@ bool admission_extend(struct job_run *run, size_t bytes);
 bool admission_lend(struct admission *admission, size_t bytes, bool *exhausted);
 void admission_end_loan(struct admission *admission, size_t bytes);
 /* The same for the codec of an animation, which has it until its last frame. All of these loans
- * together are at most half of the lane, so that the frames find room in the rest. *exhausted:
- * `bytes` exceeds this half. */
+ * together are at most half of the lane, so that the frames find room in the rest. false also while
+ * a job waits for the end of such a loan. *exhausted: `bytes` exceeds this half. */
 bool admission_lend_long(struct admission *admission, size_t bytes, bool *exhausted);
 void admission_end_long(struct admission *admission, size_t bytes);
 bool admission_has_long(struct admission *admission);

@@ -206,6 +206,7 @@ struct job_run_input {
 enum reservation {
     RESERVATION_NONE,
     RESERVATION_WAITS,    /* in the line */
+    RESERVATION_ASIDE,    /* has left it: zombies or codecs of animations hold the memory */
     RESERVATION_HELD,     /* holds memory that it will release by itself */
     RESERVATION_PARKED,   /* an image holds memory until it is in its tar or array */
     RESERVATION_ABANDONED /* a zombie that holds memory */
@@ -219,6 +220,8 @@ struct job_run_reserved {
     size_t results_bytes; /* part of results_room in use; the worker's until the encode ends */
     size_t asked_bytes;   /* admission_need at the time of admission */
     bool by_device;       /* on a device: no worker holds the memory for long */
+    bool needs_long;      /* animations' codecs hold the memory: until it is admitted, no other
+                             animation begins */
     bool opaque_only;     /* the lane has no room for encoders of alpha, unless it is opaque */
     struct engine_memory memory;
     uint32_t device; /* of the memory; stays after its release */
@@ -254,6 +257,7 @@ struct job_run {
     uint32_t shard, shards, attempt;
     bool alone;
     bool is_image;         /* of a set: set_image.h */
+    bool is_frame;         /* an image whose animation's codec has memory until the last frame */
     bool is_parked;        /* an image with borrowed outputs: it keeps its reserved memory */
     bool is_prepared;      /* an image that has taken the job: set_image_prepare */
     bool has_joined;       /* an image for which set_image_joins has released what it can */

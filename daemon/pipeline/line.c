@@ -58,7 +58,7 @@ static bool room_will_come(const struct job_run *refused)
         (refused->wait.lack == LACKS_LANE && admission_usage(&pipeline->admission).used > 0))
         return true;
     each_run (run, &pipeline->stages[STAGE_ADMIT])
-        if (run->wait.turn != TURN_ASIDE)
+        if (run->wait.turn != TURN_ASIDE || run->reserved.needs_long) /* animations end */
             return true;
     each_run (run, &pipeline->stages[STAGE_READ])
         if (run->owner == OWNER_WORKER || run->overlays.held > 0 ||

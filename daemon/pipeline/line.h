@@ -7,8 +7,9 @@
  *   in order   it is tried after all before it
  *   refused    it was tried, and memory was short: later jobs wait, too. It is tried again when
  *              memory may have been given back
- *   aside      only zombies hold the memory (answered jobs whose worker still uses it): later jobs
- *              pass. When a zombie has returned its memory, the job is refused again (line_recall)
+ *   aside      only zombies (answered jobs whose worker still uses the memory) and codecs of
+ *              animations hold the memory: later jobs pass. When one has returned its memory, the
+ *              job is refused again (line_recall)
  *
  * A worker finds out that a read lacks room, because only then the size of a file is known. While
  * the read of a refused job is tried again, later jobs wait. Otherwise small files would take all

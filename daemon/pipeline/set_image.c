@@ -249,6 +249,7 @@ void set_image_model(struct image_set *set, const struct job_run *owner)
 static void take_input(struct job_run *run, struct set_item *item)
 {
     struct source_image *source = &item->source;
+    run->is_frame = run->set->source.animation.frames > 1;
     run->input.bytes = source->bytes;
     run->input.file = source->block;
     source->block = (struct pool_block){0};

@@ -124,6 +124,44 @@ TEST(test_free_slots_share_the_queue)
     }
 }
 
+/* Tasks that encode AVIFs, or other files. */
+static void add_mixed(const char *kinds, unsigned count, uint32_t width, uint32_t height)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct plan *plan = &add(false, width, height)->plan;
+        plan->variant_count = 1;
+        if (kinds[i % strlen(kinds)] == 'a')
+            plan->variants[0].encoder.codec = DEVICE_CODEC_AVIF;
+    }
+}
+
+/* The steps of an AVIF take as long for one image as for many, but those of other files do not: a
+ * batch with both has the usual limits. */
+TEST(test_batches_of_avifs_are_larger)
+{
+    static const struct {
+        const char *what, *kinds; /* a: AVIF */
+        unsigned count;
+        uint32_t width, height, slots;
+        size_t batches[SLOTS + 1];
+    } rows[] = {
+        {"others", "-", 80, 700, 500, 1, {16}},
+        {"AVIFs", "a", 80, 700, 500, 1, {64}},
+        {"every other one", "a-", 80, 700, 500, 1, {16}},
+        {"AVIFs and one other", "aaaaaaaaaaaaaaaaaaaa-", 21, 700, 500, 1, {20}},
+        {"one other, and AVIFs", "-aaaaaaaaaaaaaaaaaaa", 20, 700, 500, 1, {16}},
+        {"5 times 12 megapixels of others", "-", 30, 4000, 3000, 1, {5}},
+        {"21 times 12 megapixels of AVIFs", "a", 30, 4000, 3000, 1, {21}},
+        {"12 megapixels each, mixed", "aaaa-", 30, 4000, 3000, 1, {5}},
+        {"free slots share AVIFs, too", "a", 160, 700, 500, 8, {20, 20, 20, 20, 20, 20, 20, 20}},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_device(rows[i].slots);
+        add_mixed(rows[i].kinds, rows[i].count, rows[i].width, rows[i].height);
+        check_batches(rows[i].what, rows[i].batches);
+    }
+}
+
 /* Takes no batch until a small batch ends or the tasks are enough. */
 TEST(test_small_batches_wait_for_each_other)
 {

@@ -236,6 +236,9 @@ TEST(test_a_large_job_beside_an_animation)
         check_has(result, "{'status':'done','attempt':1}");
         cJSON_Delete(result);
     }
+    /* Nor may a frame wait for its own animation. */
+    fails("{'input':'long.movie','frames':'all','output':{'path':'%n.jxl','lossless':true}}",
+          "over_budget", "encoding a frame needs");
     check_stop(daemon);
     strcpy(w->ns, "gpuimgd");
 }

@@ -247,7 +247,7 @@ SIMT int load_left(const struct plain_edges *edges, int y)
     return edges->has_left ? *avif_sample_at(edges->proxy, edges->left - 1, y) : edges->fill_left;
 }
 
-/* The DC of a block of which lane l has `above` and `left`, sums over some of the edges. */
+/* The DC of a block. Each lane has the sums of its part of the samples above and to the left. */
 SIMT int dc_of(const struct plain_edges *edges, int size, int above, int left, int lanes)
 {
     int sum = warp_total((edges->has_above ? above : 0) + (edges->has_left ? left : 0), lanes);

@@ -340,8 +340,8 @@ SIMT void carry_to(struct avif_descriptor *image, struct avif_segment *segment, 
     segment->carry += at > first ? add_to_digit(image->code, first, at - 1, carry) : carry;
 }
 
-/* Codes a segment of the tokens: writes its digits but the last ones, of which other segments have
- * a part. */
+/* Codes a segment of the tokens. Writes its digits except the last ones, which it shares with other
+ * segments: join_segments adds these. */
 SIMT void code_segment(struct avif_descriptor *image, uint32_t number)
 {
     struct avif_segment *segment = &image->segments[number];

@@ -201,10 +201,9 @@ SIMT void strip_forward_identity(struct strip_work *work, const struct strip_blo
 
 /* ---- inverse ---- */
 
-/* Adds the inverse transform of the decoder's coefficients in work->lines, of which rows from
- * `rows` on are 0, to the prediction. size: a constant. As in strip_forward_size, but the rows come
- * first.
- */
+/* Transforms the decoder's coefficients in work->lines back, and adds the result to the prediction.
+ * Only the first `rows` rows have coefficients other than 0. size: a constant. As in
+ * strip_forward_size, but the rows come first. */
 SIMT void strip_inverse_size(struct strip_work *work, const struct strip_block *block, int size,
                              int rows)
 {

@@ -31,9 +31,9 @@ SIMT int64_t warp_total_64(int64_t value)
     return value;
 }
 
-/* The sum of the absolute Hadamard coefficients of 8 x 8 differences, of which each of 8 lanes has
- * a row. Sums over those lanes. Two values are in each word, the upper one times 65536: sums and
- * differences of words are those of both. The last step is left out, because |a + b| + |a - b| is
+/* The sum of the absolute Hadamard coefficients of 8 x 8 differences. Each of 8 lanes has a row of
+ * them, and all 8 get the sum. A word holds two values, the upper one times 65536: adding or
+ * subtracting words does so with both. The last step is left out, because |a + b| + |a - b| is
  * twice the larger one of |a| and |b|. */
 SIMT int warp_hadamard(const int d[8])
 {

@@ -79,6 +79,30 @@ TEST(a_device_gets_many_jobs_for_avifs)
     dispatch_close(&alone);
 }
 
+/* The job remains with the device, where it counts as a job without an AVIF. */
+TEST(a_job_without_an_avif_after_all)
+{
+    struct dispatch_request avif = photograph;
+    avif.kind = DISPATCH_AVIF;
+    open_alone(1, 1600000000);
+    struct dispatch_charge charge = sent_at(avif, NS_PER_S), other = sent_at(avif, NS_PER_S);
+    assert_int_equal(dispatch_ahead(&alone, NS_PER_S), 2);
+    dispatch_forget_avif(&alone, &charge);
+    assert_int_equal(charge.request.kind, DISPATCH_SEQUENTIAL);
+    assert_int_equal(alone.devices[0].backlog[DISPATCH_AVIF].jobs, 1);
+    assert_int_equal(alone.devices[0].backlog[DISPATCH_AVIF].bytes, avif.device_bytes);
+    assert_int_equal(alone.devices[0].backlog[DISPATCH_SEQUENTIAL].jobs, 1);
+    assert_int_equal(alone.devices[0].backlog[DISPATCH_SEQUENTIAL].bytes, avif.device_bytes);
+    assert_int_equal(alone.devices[0].bytes, 2 * avif.device_bytes);
+    dispatch_forget_avif(&alone, &charge); /* does nothing */
+    dispatch_start(&alone, &charge, NS_PER_S);
+    dispatch_return(&alone, &charge);
+    dispatch_end(&alone, &charge);
+    dispatch_end(&alone, &other);
+    assert_int_equal(alone.devices[0].bytes, 0);
+    dispatch_close(&alone);
+}
+
 TEST(a_stuck_job_keeps_others_away)
 {
     open_alone(1, GIB);
