@@ -242,10 +242,8 @@ enum status avif_encode_with(const struct avif_kernels *kernels, const struct im
     job.tokeniser.room = TOKENS_SUPERBLOCK;
     job.encoder.scans = avif_scans();
     job.encoder.kernels = kernels;
-    if (job.encoder.frame.tools.by_activity) {
-        avif_set_quantisers(&job.encoder.frame, job.quantisers);
-        job.encoder.quantisers = job.quantisers;
-    }
+    avif_set_quantisers(&job.encoder.frame, job.quantisers);
+    job.encoder.quantisers = job.quantisers;
     avif_import(source, &job.encoder);
     job.encoder.frame.palettes =
         job.encoder.frame.tools.palettes && avif_has_palettes(&job.encoder);

@@ -9,10 +9,16 @@
 
 #include "gpu/avif/frame/encoder.h"
 
-/* Of 8 x 8 samples. */
+/* Of 8 x 8 samples with these sums. */
+DEVICE int avif_activity_of(int sum, int squares)
+{
+    const int constant = 58;                                /* (0.03 * 255)^2, of SSIM */
+    int twice_variance = (64 * squares - sum * sum) / 2048; /* at most 32512 */
+    return highest_bit((uint32_t)(twice_variance + constant) / constant);
+}
+
 DEVICE int avif_cell_activity(const uint8_t *samples, size_t stride)
 {
-    const int constant = 58; /* (0.03 * 255)^2, of SSIM */
     int sum = 0, squares = 0;
     for (size_t y = 0; y < 8; y++)
         for (size_t x = 0; x < 8; x++) {
@@ -20,8 +26,7 @@ DEVICE int avif_cell_activity(const uint8_t *samples, size_t stride)
             sum += value;
             squares += value * value;
         }
-    int twice_variance = (64 * squares - sum * sum) / 2048; /* at most 32512 */
-    return highest_bit((uint32_t)(twice_variance + constant) / constant);
+    return avif_activity_of(sum, squares);
 }
 
 /* The mean of the cells of a transform, or of the cell around a small one. Below ACTIVITIES. */

@@ -46,7 +46,7 @@ void avif_transform_at(const struct avif_coding *coding, int plane, int x, int y
 static const struct avif_quantiser *quantiser_of(const struct avif_encoder *encoder, int plane,
                                                  int x, int y, int size)
 {
-    if (plane > 0 || !encoder->quantisers)
+    if (plane > 0)
         return &encoder->frame.quantiser;
     return &encoder->quantisers[avif_activity(&encoder->source[0], x, y, size)];
 }

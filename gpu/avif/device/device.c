@@ -141,6 +141,7 @@ static void write_descriptor(const struct avif_encode_image *image, struct avif_
     };
     (void)set_frame(&to->encoder.frame, source->width, source->height, source->channels,
                     &image->options);
+    avif_set_quantisers(&to->encoder.frame, to->quantisers);
     (void)place(image->work, to);
     to->sequence_bytes = (uint32_t)avif_put_sequence(&to->encoder.frame, to->sequence);
     to->frame_header_bytes = (uint32_t)avif_put_frame_header(&to->encoder.frame, to->frame_header);

@@ -38,7 +38,8 @@ struct avif_descriptor {
     /* The OBU of the sequence header, and the header of the frame. */
     uint8_t sequence[AVIF_HEADER_ROOM], frame_header[AVIF_HEADER_ROOM];
     uint32_t sequence_bytes, frame_header_bytes;
-    int64_t *costs; /* of the choices of stage A */
+    struct avif_quantiser quantisers[ACTIVITIES]; /* of luma's levels */
+    int64_t *costs;                               /* of the choices of stage A */
     /* Of each strip: how many columns of 32 samples are reconstructed. */
     uint32_t *progress;
     uint32_t *token_counts; /* of each superblock: WARP_LANES counts; then where they begin */

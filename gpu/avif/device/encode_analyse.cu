@@ -7,6 +7,7 @@
  * warp has a larger one.
  * 4. choose_partitions: a thread has a superblock.
  */
+#include "gpu/avif/decide/activity.h"
 #include "gpu/avif/device/group.h"
 #include "gpu/avif/device/strip_levels.h"
 #include "gpu/avif/kernels/import.h"
@@ -276,6 +277,18 @@ SIMT void add_plain(const int source[8], const int above[8], int left, int dc, i
     sums[2] += warp_hadamard(d);
 }
 
+/* As avif_cell_activity. A lane has a row. */
+SIMT int activity_of(const int source[8])
+{
+    int sum = 0, squares = 0;
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        sum += source[i];
+        squares += source[i] * source[i];
+    }
+    return avif_activity_of(warp_total(sum, GROUP_LANES), warp_total(squares, GROUP_LANES));
+}
+
 /* Blocks of 8 x 8, one for 8 lanes. */
 KERNEL(analyse_8, ANALYSE_THREADS, 8, struct avif_args)
 {
@@ -297,6 +310,7 @@ KERNEL(analyse_8, ANALYSE_THREADS, 8, struct avif_args)
     for (int i = 0; i < 8; i++)
         own = lane == i ? above[i] : own;
     int dc = dc_of(&edges, 3, own, left, GROUP_LANES);
+    int activity = activity_of(source);
     add_plain(source, above, left, dc, sums);
     choose_plain(frame, sums, &choice);
     UNROLL
@@ -315,6 +329,7 @@ KERNEL(analyse_8, ANALYSE_THREADS, 8, struct avif_args)
         memset(&choice, 0, sizeof choice);
         cost = cost_outside(frame, x, y);
     }
+    choice.activity = (uint8_t)activity;
     if (lane == 0)
         store_choice(image, x, y, 3, &choice, cost);
 }
@@ -389,6 +404,16 @@ SIMT int64_t analyse_block(struct strip_work *work, const struct avif_encoder *e
            avif_cost_of(&frame->quantiser, avif_mode_bits(choice->modes[0], 0) + BITS_PARTITION);
 }
 
+/* As avif_activity, from the blocks of 8 x 8. */
+SIMT int mean_activity(const struct avif_encoder *encoder, int x, int y, int size)
+{
+    int bits = size - 3, sum = 0;
+    for (int i = lane_index(); i < 1 << 2 * bits; i += WARP_LANES)
+        sum += avif_choice_at(encoder, x + (i & ((1 << bits) - 1)) * 8, y + (i >> bits) * 8, 3)
+                   ->activity;
+    return (warp_total(sum, WARP_LANES) + (1 << 2 * bits >> 1)) >> 2 * bits;
+}
+
 /* Blocks of a larger size, a warp for each. */
 SIMT void analyse_size(const struct avif_args *args, int size)
 {
@@ -403,8 +428,10 @@ SIMT void analyse_size(const struct avif_args *args, int size)
     int x = block % across << size, y = block / across << size;
     int64_t cost = cost_outside(frame, x, y);
     memset(&choice, 0, sizeof choice);
-    if (is_whole(frame, x, y, size))
+    if (is_whole(frame, x, y, size)) {
         cost = analyse_block(&works[warp], &image->encoder, x, y, size, &choice);
+        choice.activity = (uint8_t)mean_activity(&image->encoder, x, y, size);
+    }
     if (lane_index() == 0)
         store_choice(image, x, y, size, &choice, cost);
 }

@@ -36,7 +36,7 @@ struct coding {
 
 /* A block that a warp reconstructs, and the results. */
 struct coded {
-    int x, y, size, mode, type;
+    int x, y, size, mode, type, activity;
     int ends[PLANES];
     int uv_mode, alphas[2];
 };
@@ -126,8 +126,9 @@ SIMT void code_parts(const struct coding *coding, struct coded *coded, int plane
     else
         (void)strip_forward(coding->work, block);
     struct strip_levels made =
-        strip_quantise(coding->work, coding->common, &coding->shared->quantiser, block->size,
-                       block->parts, avif_levels_of(coding->encoder, own, coded->x, coded->y));
+        strip_quantise(coding->work, coding->common, &coding->shared->quantiser,
+                       plane == 0 ? coded->activity : STRIP_CHROMA, block->size, block->parts,
+                       avif_levels_of(coding->encoder, own, coded->x, coded->y));
     int rows =
         (int)warp_read((uint32_t)made.rows, strip_part(block->size, block->parts) * share.lanes);
     if (warp_any(made.end > 0)) {
@@ -256,7 +257,8 @@ SIMT void put_block(const struct coding *coding, const struct coded *coded, int 
 SIMT void code_block(const struct coding *coding, int x, int y, int size)
 {
     const struct avif_choice *choice = avif_choice_at(coding->encoder, x, y, size);
-    struct coded coded = {x, y, size, choice->modes[0], choice->type, {0, 0, 0}, DC_PRED, {0, 0}};
+    struct coded coded = {
+        x, y, size, choice->modes[0], choice->type, choice->activity, {0, 0, 0}, DC_PRED, {0, 0}};
     int parts = size < SUPERBLOCK_SIZE ? 2 : 1, planes = coding->encoder->frame.planes;
     warp_barrier(); /* others have written the edges */
     /* Luma, then both chroma planes at once or one after the other: so the code of a transform is
@@ -363,7 +365,8 @@ LONG_KERNEL(code_blocks, STRIP_THREADS, STRIP_BLOCKS_EACH, struct avif_args)
         struct avif_descriptor *image = args.images + task % args.image_count;
         if (row >= (uint32_t)image->encoder.frame.superblocks_y)
             continue;
-        strip_set_quantiser(&image->encoder.frame.quantiser, &shared->quantiser);
+        strip_set_quantiser(&image->encoder.frame.quantiser, image->quantisers, STRIP_THREADS,
+                            &shared->quantiser);
         block_barrier();
         coding.encoder = &image->encoder;
         coding.right = 8 * image->encoder.frame.cells_x;

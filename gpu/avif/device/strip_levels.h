@@ -10,23 +10,41 @@
 #include "gpu/avif/device/warp.h"
 #include "gpu/avif/transform/levels.h"
 
-/* The quantiser of an image in shared memory. */
-struct strip_quantiser {
-    struct avif_quantiser of;
-    /* The costs of a level when the end is chosen: of 0, and then by its highest bit. */
-    int64_t tail[18];
+enum { TAIL_COSTS = 18 };
+
+/* The costs of levels. */
+struct strip_costs {
+    /* When the end is chosen: of 0, and then by the highest bit of the level. */
+    int64_t tail[TAIL_COSTS];
+    int lowered[2][LOWER_CLASSES];
 };
 
-/* By the first threads of a block. */
-SIMT void strip_set_quantiser(const struct avif_quantiser *from, struct strip_quantiser *to)
+/* The costs of luma by its activity; then those of chroma. */
+enum { STRIP_CHROMA = ACTIVITIES, STRIP_COSTS };
+
+/* The quantisers of an image in shared memory. */
+struct strip_quantiser {
+    struct avif_quantiser of;
+    struct strip_costs costs[STRIP_COSTS];
+};
+
+/* By all `threads` threads of a block. luma: by activity */
+SIMT void strip_set_quantiser(const struct avif_quantiser *from, const struct avif_quantiser *luma,
+                              int threads, struct strip_quantiser *to)
 {
     if (thread_index() == 0)
         to->of = *from;
-    if (thread_index() < 18)
-        to->tail[thread_index()] =
-            thread_index() == 0
-                ? avif_cost_of(from, COST_TAIL_ZERO)
-                : avif_cost_of(from, COST_TAIL_LEVEL + COST_TAIL_DOUBLING * (thread_index() - 1));
+    for (int i = thread_index(); i < STRIP_COSTS * TAIL_COSTS; i += threads) {
+        int own = i / TAIL_COSTS, level = i % TAIL_COSTS;
+        to->costs[own].tail[level] = avif_cost_of(
+            own < ACTIVITIES ? &luma[own] : from,
+            level == 0 ? COST_TAIL_ZERO : COST_TAIL_LEVEL + COST_TAIL_DOUBLING * (level - 1));
+    }
+    for (int i = thread_index(); i < STRIP_COSTS * 2 * LOWER_CLASSES; i += threads) {
+        int own = i / (2 * LOWER_CLASSES), is_ac = i / LOWER_CLASSES % 2, group = i % LOWER_CLASSES;
+        to->costs[own].lowered[is_ac][group] =
+            (own < ACTIVITIES ? &luma[own] : from)->lowered[is_ac][group];
+    }
 }
 
 /* As the cost of kernels.h, without what 64 x 64 loses, of work->coefficients of one part. */
@@ -116,8 +134,8 @@ SIMT bool strip_classes(struct strip_work *work, const struct strip_quantiser *q
 }
 
 /* The lowered level of a coefficient, whose number in raster order is `at`. */
-SIMT int strip_lower(const struct strip_quantiser *quantiser, const uint8_t *most_3, int stride,
-                     int value, bool is_ac)
+SIMT int strip_lower(const struct strip_quantiser *quantiser, const struct strip_costs *costs,
+                     const uint8_t *most_3, int stride, int value, bool is_ac)
 {
     int level = avif_level_of((uint32_t)value, (uint32_t)quantiser->of.rounding[is_ac],
                               quantiser->of.inverse[is_ac]);
@@ -125,14 +143,14 @@ SIMT int strip_lower(const struct strip_quantiser *quantiser, const uint8_t *mos
         return 0;
     int error = value - level * quantiser->of.steps[is_ac];
     int sum = most_3[1] + most_3[2] + most_3[stride] + most_3[stride + 1] + most_3[2 * stride];
-    return level - (error < quantiser->of.lowered[is_ac][avif_lower_class(level, sum)]);
+    return level - (error < costs->lowered[is_ac][avif_lower_class(level, sum)]);
 }
 
 /* Replaces coefficients by their lowered levels, and returns how many are kept: as cut_tail of
  * choose_levels.c, which compares the sums of gains from each coefficient to the last one. */
 SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
-                   const struct strip_quantiser *quantiser, const struct strip_share *share,
-                   int size)
+                   const struct strip_quantiser *quantiser, const struct strip_costs *costs,
+                   const struct strip_share *share, int size)
 {
     int bits = avif_min(size, 5), side = 1 << bits, stride = side + LEVEL_GAP;
     int32_t *coefficients = work->coefficients + share->part * side * (side + COEFFICIENT_GAP);
@@ -144,13 +162,14 @@ SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
     for (int i = share->each - 1; i >= 0; i--) {
         int at = strip_position(common, share, size, i), row = at >> bits;
         int coefficient = coefficients[at + row], value = avif_abs(coefficient);
-        int level = strip_lower(quantiser, most_3 + at + row * LEVEL_GAP, stride, value, at > 0);
+        int level =
+            strip_lower(quantiser, costs, most_3 + at + row * LEVEL_GAP, stride, value, at > 0);
         if (level > 0) {
             int error = value - level * quantiser->of.steps[at > 0];
             sum += (int64_t)value * value - (int64_t)error * error;
             nonzero |= 1u << i;
         }
-        sum -= quantiser->tail[1 + highest_bit((uint32_t)level)];
+        sum -= costs->tail[1 + highest_bit((uint32_t)level)];
         coefficients[at + row] = coefficient < 0 ? -level : level;
         if (sum < least) {
             least = sum;
@@ -189,9 +208,10 @@ SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
 }
 
 /* Quantises work->coefficients. Writes the levels of the lane's part in raster order, and the
- * decoder's coefficients to work->lines. If no part has a level, nothing is written. */
+ * decoder's coefficients to work->lines. If no part has a level, nothing is written. own: the
+ * index of the part's costs */
 SIMT struct strip_levels strip_quantise(struct strip_work *work, const struct avif_common *common,
-                                        const struct strip_quantiser *quantiser, int size,
+                                        const struct strip_quantiser *quantiser, int own, int size,
                                         int parts, int16_t *levels)
 {
     struct strip_share share = strip_share_of(size, parts);
@@ -200,7 +220,7 @@ SIMT struct strip_levels strip_quantise(struct strip_work *work, const struct av
     if (!strip_classes(work, quantiser, &share, size, parts))
         return to;
     warp_barrier();
-    to.end = strip_cut(work, common, quantiser, &share, size);
+    to.end = strip_cut(work, common, quantiser, &quantiser->costs[own], &share, size);
     if (warp_ballot(to.end > 0) == 0)
         return to;
     const uint16_t *ranks = common->scans.ranks[avif_min(size, 5) - 2];

@@ -61,11 +61,14 @@ struct avif_tools {
     bool smooth, diagonals; /* prediction modes besides DC, V and H */
     bool split_transforms;  /* of luma blocks, once */
     bool palettes;          /* of blocks, in images of screens */
-    bool by_activity;       /* luma's levels count for more in blocks of little contrast */
     bool decides_early;     /* stage A alone chooses modes and types; no trials for chroma */
     bool by_satd;           /* SATD alone chooses the mode of stage B */
     unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
+    int rounding;           /* of coefficients that are not DC: per cent of a step */
+    int lambda_satd;        /* of a bit: thousandths of a step */
+    int luma_bits;          /* costs of bits when luma's levels are chosen, in per cent */
+    int filtering;          /* the filters are as those of so many per cent of the step */
 };
 
 /* The tiles are `columns` times `rows`, each of width x height superblocks but the last ones. */
@@ -137,7 +140,8 @@ struct avif_choice {
     uint8_t modes[CANDIDATES_MAX];
     int8_t deltas[CANDIDATES_MAX];
     uint8_t count;
-    uint8_t type; /* of the whole block's transform, if tools.decides_early */
+    uint8_t type;     /* of the whole block's transform, if tools.decides_early */
+    uint8_t activity; /* of the block, which kernels store for stage B (decide/activity.h) */
     bool palette, split_transform, split; /* split: into four blocks */
 };
 
@@ -194,7 +198,7 @@ struct avif_encoder {
     const struct avif_scans *scans;
     /* Of the host. */
     struct avif_palette_block *palettes;
-    const struct avif_quantiser *quantisers; /* of luma's levels, by activity; NULL: the frame's */
+    const struct avif_quantiser *quantisers; /* of luma's levels, by activity */
     const struct avif_kernels *kernels;
 };
 

@@ -19,22 +19,34 @@ enum { ALL_TYPES = (1 << TRANSFORM_TYPES) - 1 };
  * about 16, 24 and 25% (36 photographs), and by 52, 84 and 84% (drawn screenshots): palettes help
  * there. Effort 0 has none, so that kernels need not know them. */
 static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
-    {.decides_early = true, .types = 1 << DCT_DCT | 1 << IDENTITY, .candidates = 1},
+    {.decides_early = true,
+     .types = 1 << DCT_DCT | 1 << IDENTITY,
+     .candidates = 1,
+     .rounding = 48,
+     .lambda_satd = 1500,
+     .luma_bits = 72,
+     .filtering = 130},
     {.smooth = true,
      .diagonals = true,
      .split_transforms = true,
      .palettes = true,
-     .by_activity = true,
      .by_satd = true,
      .types = ALL_TYPES,
-     .candidates = 4},
+     .candidates = 4,
+     .rounding = 45,
+     .lambda_satd = 500,
+     .luma_bits = 100,
+     .filtering = 100},
     {.smooth = true,
      .diagonals = true,
      .split_transforms = true,
      .palettes = true,
-     .by_activity = true,
      .types = ALL_TYPES,
-     .candidates = 4},
+     .candidates = 4,
+     .rounding = 45,
+     .lambda_satd = 500,
+     .luma_bits = 100,
+     .filtering = 100},
 };
 
 /* ---- tiles ---- */
@@ -95,10 +107,10 @@ static void set_lowered(struct avif_quantiser *to)
             to->lowered[i][group] = lowered_below(to, to->steps[i], saved[group]);
 }
 
-static void set_quantiser(int index, struct avif_quantiser *to)
+static void set_quantiser(int index, const struct avif_tools *tools, struct avif_quantiser *to)
 {
     /* Per cent of a step, and thousandths of a squared step per bit. */
-    enum { round_dc = 45, round_ac = 45, round_cost = 40, lambda = 90, lambda_satd = 500 };
+    enum { round_dc = 45, round_cost = 40, lambda = 90 };
     int step = avif_ac_steps[index];
     to->index = index;
     to->steps[0] = avif_dc_steps[index];
@@ -106,11 +118,11 @@ static void set_quantiser(int index, struct avif_quantiser *to)
     to->inverse[0] = (uint32_t)((((uint64_t)1 << 32) + to->steps[0] - 1) / to->steps[0]);
     to->inverse[1] = (uint32_t)((((uint64_t)1 << 32) + step - 1) / step);
     to->rounding[0] = to->steps[0] * round_dc / 100;
-    to->rounding[1] = step * round_ac / 100;
+    to->rounding[1] = step * tools->rounding / 100;
     to->cost_rounding = step * round_cost / 100;
     to->lambda = ((int64_t)step * step * lambda << COST_BITS) / (1000 * 16);
     set_lowered(to);
-    to->lambda_satd = (step * lambda_satd << COST_BITS) / (1000 * 16);
+    to->lambda_satd = (int)(((int64_t)step * tools->lambda_satd << COST_BITS) / (1000 * 16));
 }
 
 void avif_set_quantisers(const struct avif_frame *frame, struct avif_quantiser to[ACTIVITIES])
@@ -119,15 +131,15 @@ void avif_set_quantisers(const struct avif_frame *frame, struct avif_quantiser t
     static const int costs[ACTIVITIES] = {74, 88, 105, 125, 149, 177, 210, 250, 297, 354};
     for (int i = 0; i < ACTIVITIES; i++) {
         to[i] = frame->quantiser;
-        to[i].lambda = to[i].lambda * costs[i] / 100;
+        to[i].lambda = to[i].lambda * costs[i] * frame->tools.luma_bits / (100 * 100);
         set_lowered(&to[i]);
     }
 }
 
 /* As libaom's fast levels for still pictures: both grow with the step. */
-static void set_filters(const struct avif_quantiser *quantiser, struct avif_filters *to)
+static void set_filters(const struct avif_frame *frame, struct avif_filters *to)
 {
-    int step = quantiser->steps[1], eighth = step / 8;
+    int step = frame->quantiser.steps[1] * frame->tools.filtering / 100, eighth = step / 8;
     int64_t level = (((int64_t)step * 20723 + 1015158 + (1 << 17)) >> 18) - 4;
     to->deblocking = level < 0 ? 0 : level > 63 ? 63 : (int)level;
     to->cdef_primary = avif_min(15, eighth / 4);
@@ -150,9 +162,9 @@ bool avif_frame_set(struct avif_frame *frame, uint32_t width, uint32_t height, u
     frame->superblocks_x = divide_up((int)width, SUPERBLOCK);
     frame->superblocks_y = divide_up((int)height, SUPERBLOCK);
     frame->tools = efforts[options->effort];
-    set_quantiser(avif_quantiser_index(options->quality), &frame->quantiser);
+    set_quantiser(avif_quantiser_index(options->quality), &frame->tools, &frame->quantiser);
     if (!options->unfiltered)
-        set_filters(&frame->quantiser, &frame->filters);
+        set_filters(frame, &frame->filters);
     return set_tiles(frame);
 }
 

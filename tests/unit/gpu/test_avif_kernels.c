@@ -200,24 +200,29 @@ TEST(activities_are_means_of_doublings)
 }
 
 /* By the fourth root of 2 for each doubling. */
+static void expect_costs_to_grow(const struct avif_encode_options *options)
+{
+    struct avif_frame frame;
+    struct avif_quantiser quantisers[ACTIVITIES];
+    assert_true(avif_frame_set(&frame, 64, 64, 3, options));
+    avif_set_quantisers(&frame, quantisers);
+    for (int i = 1; i < ACTIVITIES; i++) {
+        double times = (double)quantisers[i].lambda / (double)quantisers[i - 1].lambda;
+        assert_true(fabs(times - sqrt(sqrt(2))) < 0.02);
+        for (int group = 0; group < LOWER_CLASSES; group++)
+            assert_true(quantisers[i].lowered[1][group] >= quantisers[i - 1].lowered[1][group]);
+        assert_int_equal(quantisers[i].steps[1], frame.quantiser.steps[1]);
+    }
+    assert_true(quantisers[0].lambda < frame.quantiser.lambda);
+    assert_true(quantisers[ACTIVITIES - 1].lambda > frame.quantiser.lambda);
+}
+
 TEST(bits_cost_more_amid_contrast)
 {
-    for (int quality = 1; quality < 100; quality += 7) {
-        struct avif_frame frame;
-        struct avif_quantiser quantisers[ACTIVITIES];
-        const struct avif_encode_options options = {.quality = quality, .effort = 1};
-        assert_true(avif_frame_set(&frame, 64, 64, 3, &options));
-        avif_set_quantisers(&frame, quantisers);
-        for (int i = 1; i < ACTIVITIES; i++) {
-            double times = (double)quantisers[i].lambda / (double)quantisers[i - 1].lambda;
-            assert_true(fabs(times - sqrt(sqrt(2))) < 0.02);
-            for (int group = 0; group < LOWER_CLASSES; group++)
-                assert_true(quantisers[i].lowered[1][group] >= quantisers[i - 1].lowered[1][group]);
-            assert_int_equal(quantisers[i].steps[1], frame.quantiser.steps[1]);
-        }
-        assert_true(quantisers[0].lambda < frame.quantiser.lambda);
-        assert_true(quantisers[ACTIVITIES - 1].lambda > frame.quantiser.lambda);
-    }
+    for (int effort = 0; effort <= AVIF_EFFORT_MAX; effort++)
+        for (int quality = 1; quality < 100; quality += 7)
+            expect_costs_to_grow(
+                &(struct avif_encode_options){.quality = quality, .effort = effort});
 }
 
 TEST(scans_are_diagonals)
