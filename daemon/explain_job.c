@@ -139,7 +139,7 @@ static void read_input(struct job_run *run, const struct options *options)
         status = strip_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                              run->job.strip, &run->info, &run->error);
     if (status == STATUS_OK && run->job.source == JOB_ANIMATION)
-        (void)frame_source_takes(&run->info, &run->error);
+        (void)frame_source_takes(&run->info, &run->bounds.codec, &run->error);
     codec_context_destroy(context);
 }
 

@@ -253,6 +253,7 @@ enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
     info->height = page.canvas.height;
     info->channels = page.opaque ? 3 : 4;
     info->frames = file.frames > 0 ? file.frames : 1;
+    info->ends_early = file.frames > 0 && file.ends_early;
     info->may_have_alpha =
         limits->finds_alpha && may_have_alpha(&file, page.canvas, limits->deadline_ns);
     info->codec_bytes = page.codec_bytes;
