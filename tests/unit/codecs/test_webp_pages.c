@@ -212,6 +212,28 @@ TEST(test_damaged_pages)
     picture_free(&file);
 }
 
+/* The format counts up to 65535; 0 is for ever. */
+TEST(test_number_of_plays)
+{
+    static const uint32_t given[] = {0, 1, 65535, 65536, UINT32_MAX};
+    static const uint32_t written[] = {0, 1, 65535, 65535, 65535};
+    for (size_t i = 0; i < COUNT_OF(given); i++) {
+        struct movie_part frames[2] = {{.delay_ms = 10}, {.delay_ms = 20}};
+        uint32_t plays;
+        for (int k = 0; k < 2; k++) {
+            struct image image = rig_picture(20, 10, 3, (uint32_t)k);
+            frames[k].file = rig_encode_as(&image, "webp", .encoder.lossless = 1);
+            free(image.pixels);
+        }
+        struct picture_file movie = movie_join("webp", frames, 2, 20, 10, given[i], false);
+        assert_int_equal(rig_expect_frames(&movie, 2, &plays), 20);
+        assert_int_equal(plays, written[i]);
+        picture_free(&movie);
+        picture_free(&frames[0].file);
+        picture_free(&frames[1].file);
+    }
+}
+
 /* A frame that claims more bytes than the file has hides the frames after it. */
 TEST(test_hidden_frames)
 {
