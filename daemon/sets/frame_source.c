@@ -64,6 +64,16 @@ bool frame_source_takes(const struct image_info *info, const struct codec_limits
     return error->status == STATUS_OK && codec_has_all_frames(info, limits, error);
 }
 
+void frame_source_describe(struct image_info *info, bool keeps_alpha)
+{
+    if (!codec_is_animation(info))
+        return;
+    if (info->channels == 1 || !image_info_icc_is_rgb(info))
+        image_info_clear_icc(info);
+    info->channels = info->channels == 4 || (keeps_alpha && info->may_have_alpha) ? 4 : 3;
+    info->orientation = 1;
+}
+
 static bool open_animation(struct frame_source *source, const struct codec_limits *limits,
                            struct error *error)
 {
