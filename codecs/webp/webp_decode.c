@@ -357,7 +357,9 @@ static enum status blend_frame(const struct webp_image *image, const struct imag
                          place->height, 4, image_stride(place->width, 4)};
     if (!over.pixels)
         return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
-    enum status status = decode_image(image, info, &over, deadline_ns, error);
+    struct image_info rest = *info; /* without the memory that is allocated now */
+    rest.codec_bytes -= webp_blend_bytes(place->width, place->height);
+    enum status status = decode_image(image, &rest, &over, deadline_ns, error);
     if (status == STATUS_OK)
         webp_blend(&over, place, cleared);
     free(over.pixels);
