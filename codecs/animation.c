@@ -16,6 +16,16 @@ enum status codec_animation_open(struct codec_animation *animation, const uint8_
                        error);
 }
 
+bool codec_has_all_frames(const struct image_info *info, const struct codec_limits *limits,
+                          struct error *error)
+{
+    return !info->ends_early || limits->lenient ||
+           error_fail(error, STATUS_DECODE_FAILED,
+                      "the %s is truncated or damaged: after the first %u of its frames, neither "
+                      "another frame nor its end can be read",
+                      format_title(info->format), info->frames);
+}
+
 bool codec_is_animation(const struct image_info *info)
 {
     return info->frames > 1 && codec_composes(info->format);

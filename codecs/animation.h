@@ -30,6 +30,10 @@ struct codec_animation {
 enum status codec_animation_open(struct codec_animation *animation, const uint8_t *bytes,
                                  size_t length, const struct codec_limits *limits,
                                  struct error *error) MUST_CHECK;
+/* Whether the file has all frames of its animation, or the limits are lenient. Else *error is
+ * decode_failed. */
+bool codec_has_all_frames(const struct image_info *info, const struct codec_limits *limits,
+                          struct error *error) MUST_CHECK;
 /* Whether a file with this header has frames that codec_animation_next gives. */
 bool codec_is_animation(const struct image_info *info);
 /* Memory that the codec and its process need for frames besides the file and the canvas. info: of

@@ -27,8 +27,8 @@ struct codec_limits {
     uint32_t side_max;
     uint32_t jpeg_scans_max;
     uint32_t jpeg_warnings_max;
-    bool lenient;            /* accept a truncated or corrupt JPEG, and a PNG without its end or
-                                with damaged ancillary chunks */
+    bool lenient;            /* accept a truncated or corrupt JPEG, a PNG without its end or with
+                                damaged ancillary chunks, and image_info.ends_early */
     unsigned metadata;       /* METADATA_EXIF, METADATA_XMP, METADATA_COPYRIGHT: what a probe
                                 copies, besides the ICC profile */
     bool keeps_orientation;  /* outputs are not made upright, so they need an orientation in EXIF: a
@@ -59,6 +59,8 @@ struct image_info {
                                 `height`; 0: the image is one frame (strip.h) */
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
     bool may_have_alpha;     /* some frame may have transparent pixels */
+    bool ends_early;         /* an animation is truncated or damaged after the last of `frames`,
+                                which may be incomplete. Its other frames can be read */
     bool ycc;                /* the file is YCbCr and allows DECODE_LUMA and DECODE_YCC */
     bool cmyk;               /* the file is CMYK or YCCK and allows DECODE_CMYK */
     bool deep;               /* the file has more than 8 bits and allows DECODE_DEEP */

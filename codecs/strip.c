@@ -32,8 +32,10 @@ enum status strip_probe(struct codec_context *context, const uint8_t *bytes, siz
                         struct error *error)
 {
     struct codec_limits own = *limits;
-    own.finds_alpha = count > 0;
+    own.finds_alpha |= count > 0;
     if (codec_probe(context, bytes, length, &own, info, error) != STATUS_OK)
+        return error->status;
+    if (count > 0 && !codec_has_all_frames(info, limits, error))
         return error->status;
     count = count < info->frames ? count : info->frames;
     if (count < 2 || !codec_is_animation(info))

@@ -10,7 +10,7 @@
 
 /* As codec_probe, but the header is that of a strip of `count` frames. 0, an image with one frame,
  * or a format whose frames are not composed: as codec_probe, and info->strip is 0. Errors: also
- * image_too_large for a strip. */
+ * image_too_large for a strip, and decode_failed if codec_has_all_frames is false. */
 enum status strip_probe(struct codec_context *context, const uint8_t *bytes, size_t length,
                         const struct codec_limits *limits, uint32_t count, struct image_info *info,
                         struct error *error) MUST_CHECK;

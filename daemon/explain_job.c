@@ -21,6 +21,7 @@
 #include "daemon/pipeline/job_run.h"
 #include "daemon/pipeline/planning.h"
 #include "daemon/sets/frame_source.h"
+#include "daemon/sets/set_source.h"
 #include "daemon/web/fetcher.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/plan/plan_print.h"
@@ -134,12 +135,15 @@ static void read_input(struct job_run *run, const struct options *options)
                   "files below input_root and URLs are explained",
                   job_place_name(&run->job.input, url));
     enum status status = run->error.status;
+    bool plays = run->job.source == JOB_ANIMATION;
     run->bounds.codec.page = run->job.page;
+    run->bounds.codec.finds_alpha = plays;
     if (status == STATUS_OK)
         status = strip_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                              run->job.strip, &run->info, &run->error);
-    if (status == STATUS_OK && run->job.source == JOB_ANIMATION)
-        (void)frame_source_takes(&run->info, &run->error);
+    if (status == STATUS_OK && plays &&
+        frame_source_takes(&run->info, &run->bounds.codec, &run->error))
+        frame_source_describe(&run->info, set_source_keeps_alpha(&run->job));
     codec_context_destroy(context);
 }
 
@@ -345,6 +349,8 @@ static bool add_input(cJSON *json, const struct job_run *run)
            add_number(input, "orientation", info->orientation) &&
            cJSON_AddBoolToObject(input, "oriented", run->job.orient && info->orientation != 1) &&
            add_number(input, "bytes", (double)run->input.bytes) &&
+           (info->frames == 1 || add_number(input, "frames", info->frames)) &&
+           (info->strip == 0 || add_number(input, "strip", info->strip)) &&
            (!run->job.trim.wanted || cJSON_AddTrueToObject(input, "trim"));
 }
 

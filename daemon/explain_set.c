@@ -205,7 +205,8 @@ bool explain_set_add(cJSON *json, const struct explain_set *set, const struct jo
     if (!inputs) /* uncovered: memory */
         return false;
     if (run->job.source == JOB_ANIMATION)
-        return cJSON_AddStringToObject(inputs, "frames", job_place_name(&set->whole, url));
+        return cJSON_AddStringToObject(inputs, "frames", job_place_name(&set->whole, url)) &&
+               cJSON_AddNumberToObject(inputs, "count", run->info.frames);
     if (run->job.source == JOB_ARCHIVE)
         return (archive = cJSON_AddObjectToObject(inputs, "archive")) &&
                cJSON_AddStringToObject(archive, kind, job_place_name(&set->whole, url)) &&

@@ -8,7 +8,8 @@
  * - the canvas is transparent where no frame has drawn, and where a frame was removed. (Pillow uses
  *   the background colour if the frame has no transparent colour.)
  * - the disposal method 4 is 3: what the frame has covered comes back.
- * - a file may end after any frame without its last byte, the trailer.
+ * - a file may end after any frame without its last byte, the trailer. But then there may have been
+ *   more frames, so info.ends_early is set.
  * A colour that is not in the palette is gray, as in Pillow: the number of the colour is its value.
  */
 #ifdef GPUIMGD_GIF
@@ -39,6 +40,7 @@ struct reader {
     size_t left;
     GifFileType *gif;
     int loops; /* of the extension NETSCAPE; -1: there is none */
+    bool is_complete; /* the trailer is read */
 };
 
 /* What the page needs of the frames before it. */
@@ -47,6 +49,7 @@ struct plan {
     uint32_t first; /* the first frame to be drawn, on a transparent canvas */
     bool opaque;    /* all of the page is */
     bool all_opaque; /* all of each page is */
+    bool ends_early; /* the file has no trailer, or is damaged before it */
 };
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -165,8 +168,9 @@ static bool next_frame(struct reader *reader, struct frame *frame)
         if (type == IMAGE_DESC_RECORD_TYPE)
             return read_head(gif, &control, frame);
         if (!read_extension(reader, &control))
-            break;
+            return false;
     }
+    reader->is_complete = type == TERMINATE_RECORD_TYPE;
     return false;
 }
 
@@ -240,6 +244,7 @@ static void make_plan(struct reader *reader, uint32_t page, struct plan *plan,
     *plan = now;
     plan->frames = frames;
     plan->all_opaque = all_opaque;
+    plan->ends_early = !reader->is_complete && frames <= FRAMES_MAX;
 }
 
 /* The canvas, and the codes and tables of giflib. */
@@ -260,6 +265,7 @@ static void probe(const struct codec_call *call, uint8_t *region, struct codec_r
     reply->height = plan.height;
     reply->channels = plan.opaque ? 3 : 4;
     reply->may_have_alpha = !plan.all_opaque;
+    reply->ends_early = plan.ends_early;
     reply->orientation = 1;
     reply->frames = plan.frames;
     reply->decode_bytes = decode_bytes(&plan);

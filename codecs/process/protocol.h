@@ -95,6 +95,7 @@ struct codec_reply {
     /* Results of a probe: */
     uint32_t width, height, channels, orientation, is_gray;
     uint32_t may_have_alpha; /* some frame may have transparent pixels */
+    uint32_t ends_early;     /* as in image_info */
     uint32_t is_cmyk; /* CMYK, which is decoded to RGB (3 channels) or as it is (4 channels) */
     uint32_t is_deep; /* more than 8 bits, which may be decoded to a deep image (codecs/image.h) */
     uint32_t frames;  /* frames of an animation, or pages; at least 1. If the call's page is

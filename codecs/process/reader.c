@@ -131,6 +131,7 @@ static enum status take_header(const struct codec_reply *reply, size_t length,
     info->channels = reply->channels;
     info->frames = reply->frames;
     info->may_have_alpha = reply->may_have_alpha != 0;
+    info->ends_early = reply->ends_early != 0;
     info->cmyk = reply->is_cmyk != 0;
     info->deep = reply->is_deep != 0;
     if (reply->per_metre_x > 0 && reply->per_metre_y > 0)

@@ -253,6 +253,7 @@ enum status webp_probe(void *state, const uint8_t *bytes, size_t length,
     info->height = page.canvas.height;
     info->channels = page.opaque ? 3 : 4;
     info->frames = file.frames > 0 ? file.frames : 1;
+    info->ends_early = file.frames > 0 && file.ends_early;
     info->may_have_alpha =
         limits->finds_alpha && may_have_alpha(&file, page.canvas, limits->deadline_ns);
     info->codec_bytes = page.codec_bytes;
@@ -356,7 +357,9 @@ static enum status blend_frame(const struct webp_image *image, const struct imag
                          place->height, 4, image_stride(place->width, 4)};
     if (!over.pixels)
         return refuse(VP8_STATUS_OUT_OF_MEMORY, "", error);
-    enum status status = decode_image(image, info, &over, deadline_ns, error);
+    struct image_info rest = *info; /* without the memory that is allocated now */
+    rest.codec_bytes -= webp_blend_bytes(place->width, place->height);
+    enum status status = decode_image(image, &rest, &over, deadline_ns, error);
     if (status == STATUS_OK)
         webp_blend(&over, place, cleared);
     free(over.pixels);

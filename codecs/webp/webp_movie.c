@@ -58,7 +58,7 @@ static enum status begin(struct movie *movie, const struct movie_frame *frame,
 {
     static const uint8_t head[HEAD_BYTES];
     uint8_t anim[CHUNK_BYTES + ANIM_BYTES] = "ANIM";
-    uint32_t plays = frame->plays > UINT16_MAX ? 0 : frame->plays;
+    uint32_t plays = frame->plays < UINT16_MAX ? frame->plays : UINT16_MAX;
     movie->has_icc = parts->icc.bytes > 0;
     put_le(anim + 4, ANIM_BYTES, 4);
     put_le(anim + CHUNK_BYTES + 4, plays, 2);

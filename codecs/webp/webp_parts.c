@@ -24,6 +24,7 @@ struct chunks {
     uint64_t deadline_ns;
     uint32_t count;
     bool late;
+    bool is_cut; /* the last chunk is not complete */
 };
 
 /* false: there is no more chunk, or the deadline has passed. */
@@ -36,6 +37,7 @@ static bool next_chunk(struct chunks *chunks, struct chunk *chunk)
         return false;
     const uint8_t *type = chunks->bytes + chunks->at;
     size_t bytes = codec_le32(type + 4), left = chunks->end - chunks->at - CHUNK_BYTES;
+    chunks->is_cut = bytes > left;
     bytes = bytes < left ? bytes : left;
     *chunk = (struct chunk){type, type + CHUNK_BYTES, bytes};
     chunks->at += CHUNK_BYTES + bytes + bytes % 2;
@@ -115,7 +117,10 @@ enum status webp_find_parts(const uint8_t *bytes, size_t length, uint64_t deadli
 {
     static const char types[3][5] = {"VP8 ", "VP8L", "VP8X"};
     size_t end = (size_t)codec_le32(bytes + 4) + CHUNK_BYTES;
-    struct chunks chunks = {bytes, RIFF_BYTES, end < length ? end : length, deadline_ns, 0, false};
+    struct chunks chunks = {.bytes = bytes,
+                            .at = RIFF_BYTES,
+                            .end = end < length ? end : length,
+                            .deadline_ns = deadline_ns};
     struct chunk chunk;
     *file = (struct webp_file){bytes, chunks.end, .image = {.bytes = bytes, .length = length}};
     if (check_first(bytes + RIFF_BYTES, length - RIFF_BYTES, types, "", error) != STATUS_OK)
@@ -133,6 +138,7 @@ enum status webp_find_parts(const uint8_t *bytes, size_t length, uint64_t deadli
         if (file->frames++ == 0)
             file->frames_at = (size_t)(chunk.type - bytes);
     }
+    file->ends_early = end > length || chunks.is_cut;
     return check_time(&chunks, error);
 }
 
@@ -144,7 +150,7 @@ static enum status open_frame(const struct chunk *chunk, uint32_t number, uint64
     enum { flags_at = 15, overwrites = 2, clears = 1 };
     const uint8_t *head = chunk->data, *image = head + ANMF_BYTES;
     size_t length = chunk->bytes - ANMF_BYTES;
-    struct chunks chunks = {image, 0, length, deadline_ns, 0, false};
+    struct chunks chunks = {.bytes = image, .end = length, .deadline_ns = deadline_ns};
     struct chunk part;
     *frame = (struct webp_frame){.image = {.bytes = image, .length = length},
                                  .x = 2 * codec_le24(head),
@@ -164,7 +170,8 @@ static enum status open_frame(const struct chunk *chunk, uint32_t number, uint64
 enum status webp_find_frame(const struct webp_file *file, size_t *at, uint32_t number,
                             uint64_t deadline_ns, struct webp_frame *frame, struct error *error)
 {
-    struct chunks chunks = {file->bytes, *at, file->end, deadline_ns, 0, false};
+    struct chunks chunks = {
+        .bytes = file->bytes, .at = *at, .end = file->end, .deadline_ns = deadline_ns};
     struct chunk chunk;
     while (next_chunk(&chunks, &chunk)) {
         *at = chunks.at;

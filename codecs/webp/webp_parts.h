@@ -35,6 +35,7 @@ struct webp_file {
     struct webp_image image; /* of a file without frames */
     uint32_t frames;         /* 0: the file is not an animation, or has no whole head of a frame */
     size_t frames_at;        /* offset of the first frame */
+    bool ends_early;         /* a chunk is not complete, or the file has fewer bytes than it says */
     uint32_t plays;          /* how often the animation is shown; 0: for ever */
     const uint8_t *icc, *exif, *xmp;
     size_t icc_bytes, exif_bytes, xmp_bytes;

@@ -169,15 +169,24 @@ static void repeat(struct job_run *run, const char *kept)
                   "the stored result of the first job with this id cannot be read");
 }
 
-static void expire(struct job_run *run)
+/* laters: how often the disk had no room for an output, or "". */
+static void expire(struct job_run *run, const char *laters)
 {
     const struct job_time *expires = &run->job.expires;
+    char times[96] = "";
+    if (*laters)
+        snprintf(times, sizeof times, "; before, the disk had no room for an output %.16s time%s",
+                 laters, strcmp(laters, "1") == 0 ? "" : "s");
     if (expires->relative)
-        error_set(&run->error, STATUS_EXPIRED, "the job expired %.3f s after a daemon first took "
-                  "it; it is not started after that time", expires->seconds);
+        error_set(&run->error, STATUS_EXPIRED,
+                  "the job expired %.3f s after a daemon first took "
+                  "it; it is not started after that time%s",
+                  expires->seconds, times);
     else
-        error_set(&run->error, STATUS_EXPIRED, "the job expired at %.3f; it is not started after "
-                  "that time", expires->seconds);
+        error_set(&run->error, STATUS_EXPIRED,
+                  "the job expired at %.3f; it is not started after "
+                  "that time%s",
+                  expires->seconds, times);
 }
 
 static enum stage_result obey(struct job_run *run, enum start_decision decision, const char *kept)
@@ -187,7 +196,7 @@ static enum stage_result obey(struct job_run *run, enum start_decision decision,
     if (decision == START_WAITS)
         return RESULT_RETURN;
     if (decision == START_EXPIRED)
-        expire(run);
+        expire(run, kept);
     else
         repeat(run, kept);
     return RESULT_END;

@@ -53,14 +53,25 @@ static bool take_canvas(struct frame_source *source, frame_room_fn *room, void *
     return true;
 }
 
-bool frame_source_takes(const struct image_info *info, struct error *error)
+bool frame_source_takes(const struct image_info *info, const struct codec_limits *limits,
+                        struct error *error)
 {
     if (info->frames > 1 && !codec_is_animation(info))
         error_set(error, STATUS_BAD_JOB,
                   "frames is \"all\", but of %s with %u %ss only one can be read%s",
                   info->format->noun, info->frames, format_part(info->format),
                   info->format->first_only ? "" : ", which page names");
-    return error->status == STATUS_OK;
+    return error->status == STATUS_OK && codec_has_all_frames(info, limits, error);
+}
+
+void frame_source_describe(struct image_info *info, bool keeps_alpha)
+{
+    if (!codec_is_animation(info))
+        return;
+    if (info->channels == 1 || !image_info_icc_is_rgb(info))
+        image_info_clear_icc(info);
+    info->channels = info->channels == 4 || (keeps_alpha && info->may_have_alpha) ? 4 : 3;
+    info->orientation = 1;
 }
 
 static bool open_animation(struct frame_source *source, const struct codec_limits *limits,
@@ -68,7 +79,7 @@ static bool open_animation(struct frame_source *source, const struct codec_limit
 {
     return codec_animation_open(&source->animation, source->block.memory, source->file_bytes,
                                 limits, error) == STATUS_OK &&
-           frame_source_takes(&source->animation.info, error);
+           frame_source_takes(&source->animation.info, limits, error);
 }
 
 bool frame_source_open(struct frame_source *source, int fd, size_t file_bytes,

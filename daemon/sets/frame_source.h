@@ -20,7 +20,11 @@ struct frame_source {
 };
 
 /* Whether all images of a file with this header can be read. false: *error is set. */
-bool frame_source_takes(const struct image_info *info, struct error *error);
+bool frame_source_takes(const struct image_info *info, const struct codec_limits *limits,
+                        struct error *error);
+/* Makes the header of an animation that of an image that frame_source_give gives. keeps_alpha: as
+ * in the source. Of other files, it changes nothing. */
+void frame_source_describe(struct image_info *info, bool keeps_alpha);
 /* The block for the file, the canvas, and its copy without alpha. */
 size_t frame_source_canvas_bytes(const struct image_info *info, size_t file_bytes);
 /* Takes a block of the pool, and reserves heap of the codec until the source is closed. false:

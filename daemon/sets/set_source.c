@@ -89,7 +89,7 @@ static enum status list_folder(struct set_source *source, struct error *error)
 }
 
 /* An AVIF sequence has a track for alpha, with a sample for each frame. */
-static bool has_avif_movie(const struct job *job)
+bool set_source_keeps_alpha(const struct job *job)
 {
     for (size_t i = 0; i < job->output_count; i++) {
         const struct job_output *output = &job->outputs[i];
@@ -112,7 +112,7 @@ enum status set_source_open(struct set_source *source, struct error *error)
         return open_archive(source, error);
     case JOB_ANIMATION:
         source->frames.pool = source->pool;
-        source->frames.keeps_alpha = has_avif_movie(source->job);
+        source->frames.keeps_alpha = set_source_keeps_alpha(source->job);
         return open_file(source, source->bytes_max, error);
     default:
         return STATUS_OK;

@@ -86,6 +86,8 @@ enum source_step set_source_next(struct set_source *source, struct source_image 
  * Errors: over_budget. */
 bool set_source_may_compose(const struct image_info *info, size_t file_bytes, uint64_t host_bytes,
                             uint32_t sharers, struct error *error);
+/* Whether the job writes an AVIF sequence, whose frames have alpha all or none. */
+bool set_source_keeps_alpha(const struct job *job);
 /* Whether a file of a folder or a member of an archive is an image of the job. By default: whether
  * its name has the suffix of a format that this program reads. */
 bool set_source_wants(const struct job *job, const char *name);

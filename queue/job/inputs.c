@@ -184,10 +184,11 @@ static bool check_template(const struct check *check, const struct job *job, con
     if (job->source == JOB_LIST)
         snprintf(many, sizeof many, "%zu", job->input_count);
     return refuse(check, "%s names one file for %s images; put %%p or %%n into it%s", where, many,
-                  !place->path ? ""
-                  : job->source == JOB_ANIMATION
-                      ? ", end it in .webp, .avif or .tar, or set pack to \"array\""
-                      : ", end it in .tar, or set pack to \"array\"");
+                  job->source == JOB_ANIMATION
+                      ? place->path ? ", end it in .webp, .avif or .tar, or set pack to \"array\""
+                                    : "; an animation, a tar or an array needs a path"
+                  : place->path ? ", end it in .tar, or set pack to \"array\""
+                                : "");
 }
 
 /* The daemon checks a format that does not exist. */

@@ -114,7 +114,8 @@ struct queue_events {
      * was no longer this daemon's, or a shard that was away dropped its end (group.h). `dead`:
      * queue_retry found no attempt left. */
     void (*settled)(void *context, struct lease *lease, bool stale, bool dead);
-    /* The answer to queue_ask. `kept` is the result for START_DUPLICATE, valid during this call. */
+    /* The answer to queue_ask. `kept`, valid during this call: for START_DUPLICATE the result, for
+     * START_EXPIRED how often the disk had no room for the job, or "". */
     void (*start_decided)(void *context, struct lease *lease, enum start_decision decision,
                           const char *kept);
     /* Optional. A reply of Redis causes several calls of `leased` or `settled`; this follows the

@@ -8,7 +8,8 @@
 --       the job's first START; -1: none)
 -- Reply two values for each lease: 1 start, 2 wait (the lease has ended, its attempt is given
 --       back), 3 expired, 4 answered by a kept result, 5 cancelled, 0 stale (another daemon has the
---       job), -1 stale (the job is gone); and the kept result, or ""
+--       job), -1 stale (the job is gone); and the kept result, or "". After 3: how often the disk
+--       had no room for the job (NACK later), or ""
 --
 -- unique:ID has the number of the first unique job with that id, from its START until the DONE or
 -- the last NACK. Both delete the job's hash, so the number is void if that job has no hash or
@@ -149,7 +150,7 @@ local function rule(one)
         if ruling then return ruling, kept end
     end
     if one.expires >= 0 then
-        if now >= one.expires then return 3, '' end
+        if now >= one.expires then return 3, one.laters or '' end
         redis.call('HSET', one.job, 'expires', string.format('%.0f', one.expires))
     end
     if now < one.not_before then return wait(one, one.not_before) end
@@ -164,12 +165,12 @@ while a <= #ARGV do
     if one.id ~= '' then
         one.waits, one.unique, one.result = next_key(), next_key(), next_key()
     end
-    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows', 'list')
+    local found = redis.pcall('HMGET', one.job, 'token', 'attempt', 'follows', 'list', 'laters')
     local ruling, kept
     if is_mistyped(found) or found[1] ~= one.token then
         ruling, kept = redis.call('EXISTS', one.job) == 1 and 0 or -1, ''
     else
-        one.attempt, one.follows, one.list = found[2], found[3], found[4]
+        one.attempt, one.follows, one.list, one.laters = unpack(found, 2)
         one.not_before = time_of(one, 'not_before', one.not_before)
         one.expires = time_of(one, 'expires', one.expires)
         ruling, kept = rule(one)

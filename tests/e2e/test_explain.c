@@ -2,6 +2,7 @@
  * test_explain.c - gpuimgd --explain: the plan of a job, without Redis and without a trace.
  */
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
@@ -321,6 +322,43 @@ TEST(test_memory_of_an_animation)
 #endif
 
 /* The parameters that the job gives; as JSON, all those of the format. */
+#if defined GPUIMGD_GIF && defined GPUIMGD_WEBP && defined GPUIMGD_AVIF
+
+#include "tests/fixtures/gif_file.h"
+
+/* The first frame is opaque, but a later one is not: all frames of an AVIF have alpha. */
+TEST(test_animation)
+{
+    static const struct gif_frame frames[] = {{.width = 40, .height = 30},
+                                              {.width = 9, .height = 9, .disposal = 2},
+                                              {.width = 5, .height = 5}};
+    const struct gif_file gif = {.width = 40, .height = 30, .frames = frames, .count = 3};
+    char *out, *err;
+    world_put_picture(w, "late.gif", gif_write(&gif));
+    check_lines(explain("{'input':'late.gif','frames':'all','output':'c.webp'}", 0, ""),
+                "input    late.gif: gif, 40 x 30 x 3, page 0 of 0 to 2, ",
+                "output   c.webp: webp, 40 x 30 x 3", NULL);
+    check_lines(explain("{'input':'late.gif','frames':'all','output':'c.avif'}", 0, ""),
+                "input    late.gif: gif, 40 x 30 x 4, page 0 of 0 to 2, ",
+                "output   c.avif: avif, 40 x 30 x 4", NULL);
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    cJSON *json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'inputs.frames':'late.gif','inputs.count':3,'input.frames':3}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    put_job("{'input':'late.gif','frames':{'strip':2},'output':'c.png'}");
+    assert_int_equal(run("exec \"$GPUIMGD\" $in $out --explain $job --json", &out, &err), 0);
+    json = cJSON_ParseWithOpts(out, NULL, true);
+    check_has(json, "{'input.frames':3,'input.strip':2,'input.width':80}");
+    cJSON_Delete(json);
+    free(out);
+    free(err);
+    assert_int_equal(unlink(in_path("late.gif")), 0);
+}
+
+#endif
+
 TEST(test_parameters)
 {
     char *out, *err;

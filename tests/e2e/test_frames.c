@@ -79,6 +79,14 @@ static void put_gif(void)
     world_put(w, "cut.gif", file.bytes, file.length / 4);
     world_put(w, "late.gif", file.bytes, file.length - 10);
     world_put_picture(w, "a.gif", file);
+    gif.count = 2;
+    file = gif_write(&gif);
+    world_put(w, "early.gif", file.bytes, file.length - 1); /* ends between two frames */
+    picture_free(&file);
+    gif.count = 1;
+    file = gif_write(&gif);
+    world_put(w, "first.gif", file.bytes, file.length - 1);
+    picture_free(&file);
     static const char bomb[] = "GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\xff\xff\xff\xff\0\2\0;";
     world_put(w, "bomb.gif", bomb, sizeof bomb - 1);
 }
@@ -278,7 +286,7 @@ TEST(test_strip)
     fails("{'input':'apng.png','frames':{'strip':3},'output':'x.png'}", "bad_job",
           "frames is {\"strip\":3}, but of a PNG with 3 frames only one can be read");
     fails("{'input':'late.gif','frames':{'strip':3},'output':'x.png'}", "decode_failed",
-          "in frame 2");
+          "the GIF is truncated or damaged: after the first 3 of its frames");
 }
 
 /* The bytes of a key are stored on the disk first, as those of an archive. */
@@ -311,7 +319,7 @@ TEST(test_all_frames_of_one)
 TEST(test_damaged_animation)
 {
     fails("{'input':'late.gif','frames':'all','output':'late.webp'}", "decode_failed",
-          "in frame 2");
+          "the GIF is truncated or damaged: after the first 3 of its frames");
     assert_int_equal(access(out_path("late.webp"), F_OK), -1);
     fails("{'input':'apng.png','frames':'all','output':'x.webp'}", "bad_job",
           "frames is \"all\", but of a PNG with 3 frames only one can be read");
@@ -462,6 +470,74 @@ TEST(test_pages_of_a_list)
     fails("{'inputs':['a.webp','apng.png'],'frames':'refuse','output':'%n.png'}", "bad_job",
           "frames");
 }
+
+#ifdef GPUIMGD_GIF
+
+/* Frames are missing at the end of each file. */
+static void put_early(void)
+{
+    struct picture_file file = animation();
+    size_t last = 0;
+    for (size_t at = 0; at + 4 < file.length; at++)
+        last = memcmp(file.bytes + at, "ANMF", 4) == 0 ? at : last;
+    world_put(w, "early.webp", file.bytes, last);
+    picture_free(&file);
+#ifdef GPUIMGD_JXL
+    file = make_jxl(.width = 31, .height = 20, .frames = 4);
+    world_put(w, "early.jxl", file.bytes, file.length - file.length / 9);
+    picture_free(&file);
+#endif
+#ifdef GPUIMGD_AVIF
+    check_done(check_answer(w, "{'input':'a.gif','frames':'all','output':'whole.avif'}"));
+    file = picture_load(out_path("whole.avif"));
+    world_put(w, "early.avif", file.bytes, file.length - 9);
+    picture_free(&file);
+#endif
+}
+
+/* A truncated animation has no silent loss of frames; but each frame that is there can be read. */
+TEST(test_truncated_animations)
+{
+    static const char *const names[] = {
+        "early.gif",  "first.gif", "early.webp",
+#ifdef GPUIMGD_JXL
+        "early.jxl",
+#endif
+#ifdef GPUIMGD_AVIF
+        "early.avif",
+#endif
+    };
+    static const char *const words[] = {"'all'", "{'strip':4}", "'refuse'"};
+    put_early();
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        /* these have boxes, of which the last must be complete */
+        bool is_box = strstr(names[i], "avif") || strstr(names[i], "jxl");
+        for (size_t k = 0; k < COUNT_OF(words); k++) {
+            char job[128];
+            snprintf(job, sizeof job, "{'input':'%s','frames':%s,'output':'x.webp'}", names[i],
+                     words[k]);
+            bool refuses = k == 2 && strcmp(names[i], "first.gif") != 0 && !is_box;
+            fails(job, refuses ? "bad_job" : "decode_failed",
+                  refuses  ? "the job's frames is"
+                  : is_box ? "truncated"
+                           : "is truncated or damaged: after the first");
+        }
+        if (!is_box)
+            check_done(check_answer(w, "{'input':'%s','output':'x.png'}", names[i]));
+    }
+    strcpy(w->ns, "lenient");
+    struct process *daemon = start_ready(1, "--lenient=yes");
+    for (int i = 0; i < 3; i++)
+        check_done(
+            check_answer(w, "{'input':'%s','frames':'all','output':'%d.webp'}", names[i], i));
+    assert_int_equal(read_movie("0.webp").frames, 2);
+    assert_int_equal(read_movie("1.webp").frames, 0);
+    assert_int_equal(read_movie("2.webp").frames, 2);
+    check_stop(daemon);
+    strcpy(w->ns, "gpuimgd");
+}
+
+#endif
 
 #else
 

@@ -88,6 +88,10 @@ static void check_inputs(const struct job *job)
     FUZZ_MUST((job->input_count > 0) == (job->source == JOB_LIST));
     FUZZ_MUST(job->input_count <= JOB_INPUTS_MAX && job->pattern_count <= JOB_PATTERNS_MAX);
     FUZZ_MUST(job_is_set(job) || !job->fails_on_error);
+    FUZZ_MUST((job->source == JOB_ANIMATION) == (job->frames == JOB_FRAMES_ALL));
+    FUZZ_MUST((job->strip > 0) == (job->frames == JOB_FRAMES_STRIP) && job->strip != 1);
+    FUZZ_MUST(job->strip <= JOB_STRIP_MAX && job->page <= JOB_PAGE_MAX);
+    FUZZ_MUST(!job->trim.wanted || job->frames != JOB_FRAMES_ALL);
     for (size_t i = 0; i < job->input_count; i++)
         check_place(&job->inputs[i], true);
     for (size_t i = 0; i < job->pattern_count; i++)
@@ -132,6 +136,10 @@ static void check_job(const struct job *job, const struct job_rules *rules)
         FUZZ_MUST(!output->place.path || strncmp(output->place.path, ".gpuimgd/", 9) != 0);
         check_template(job, output);
         struct encoder_settings encoder = output->encoder;
+        FUZZ_MUST(encoder.ssim >= 0 && encoder.ssim < SSIM_ONE);
+        FUZZ_MUST(encoder.ssim > 0 || !output->formats);
+        FUZZ_MUST(encoder.ssim == 0 ||
+                  (encoder.quality_min >= 1 && encoder.quality_min <= encoder.quality));
         for (unsigned p = 0; p < PARAMETER_COUNT; p++) {
             int value = *encoder_setting(&encoder, p);
             bool is_either = encoder_parameters[p].kind == PARAMETER_IS_EITHER;
@@ -181,11 +189,12 @@ static void check_result(const struct job *job, const struct error *error)
 
 static struct plan_source choose_source(const uint8_t *bytes, bool *jpeg)
 {
-    static const uint32_t channels[] = {1, 3, 4};
+    static const uint32_t channels[] = {1, 3, 4}; /* deep: twice as many */
+    uint32_t depth = bytes[2] / 3 % 4 == 2 ? 2 : 1;
     *jpeg = bytes[2] / 3 % 2 != 0;
     return (struct plan_source){.width = 1 + bytes[0] % 64u,
                                 .height = 1 + bytes[1] % 64u,
-                                .channels = *jpeg ? 3 : channels[bytes[2] % 3],
+                                .channels = *jpeg ? 3 : depth * channels[bytes[2] % 3],
                                 .orientation = 1 + bytes[3] % ORIENTATION_MAX};
 }
 
@@ -226,6 +235,8 @@ static size_t make_targets(struct job *job, size_t length, struct op_item **ops,
             picture && output->format ? format_by_name(output->format) : NULL;
         bool floats = output->encoder.type != TENSOR_U8;
         enum status status = op_list_parse(&ops[i], output->ops, (int)i, &error);
+        if (status == STATUS_OK && output->encoder.depth == 16)
+            status = op_list_check_deep(ops[i], &error);
         FUZZ_MUST(ends_well(&error, status));
         FUZZ_MUST(status == STATUS_OK || status == STATUS_UNKNOWN_OP || status == STATUS_BAD_OP);
         must_be_printable(error.text);
@@ -236,6 +247,7 @@ static size_t make_targets(struct job *job, size_t length, struct op_item **ops,
                 .overlays = &overlays,
                 .opaque = output->encoder.quality % 2 == 0,
                 .gray = gray,
+                .deep = picture && output->encoder.depth == 16,
                 .no_picture = !picture,
                 .tensor = {.wanted = format && format->tensor,
                            .type = (enum tensor_type)output->encoder.type,
@@ -285,7 +297,8 @@ static void check_pass(const struct plan *plan, const struct pass *pass,
     FUZZ_MUST(from.height >= 1 && window->y + from.height <= window->height);
     FUZZ_MUST(to.width >= 1 && to.height >= 1);
     FUZZ_MUST(pass->aside || (to.width <= limits->side_max && to.height <= limits->side_max));
-    FUZZ_MUST(to.channels == 1 || to.channels == 3 || to.channels == 4);
+    uint32_t samples = image_samples(to.channels);
+    FUZZ_MUST(samples == 1 || samples == 3 || samples == 4);
     struct extent in = extent_of(plan, pass->from_place, read);
     struct extent out = extent_of(plan, pass->to_place, written);
     struct extent work = extent_of(plan, pass->work_place, pass->work_bytes);
@@ -397,6 +410,16 @@ static void run_twice(const struct plan *plan)
     release(&b);
 }
 
+/* A deep image is decoded as one of 8 bits if no output is deep. */
+static void fit_depth(struct plan_source *source, const struct plan_target *targets, size_t count)
+{
+    bool is_deep = false;
+    for (size_t i = 0; i < count; i++)
+        is_deep |= targets[i].deep;
+    if (!is_deep)
+        source->channels = image_samples(source->channels);
+}
+
 /* A target without a number is the job's only one. */
 static void build(const struct plan_source *wanted, bool jpeg, const struct plan_target *targets,
                   size_t count, const struct plan_limits *limits, bool run)
@@ -405,6 +428,7 @@ static void build(const struct plan_source *wanted, bool jpeg, const struct plan
     struct plan plan;
     struct error error = {0};
     struct plan_source source = *wanted;
+    fit_depth(&source, targets, count);
     if (as == DECODE_LUMA)
         source.channels = 1;
     source.ycc = as == DECODE_YCC;
@@ -579,6 +603,23 @@ void fuzz_seeds(fuzz_give *give, void *context)
              "'grayscale',{'op':'resize','height':4}]},{'ops':['histogram','phash','histogram',"
              "'phash','stats']},{'output':'e.png','ops':['phash']},{'output':'d','ops':"
              "[{'op':'crop','width':2,'height':2},'sobel']}]}");
+    give_job(give, context, "deep",
+             "~~C3{'input':'a.png','outputs':[{'output':{'path':'b.png','depth':16},'ops':[{'op':"
+             "'resize','width':9},{'op':'crop','width':8,'height':4},'transpose']},{'output':"
+             "'c.png','ops':['sobel']},{'output':{'path':'d.png','depth':16}}]}");
+    give_job(give, context, "similar",
+             "KHC0{'input':'a','outputs':[{'output':{'path':'b','format':['webp','jpeg'],'quality'"
+             ":{'ssim':0.98,'min':30,'max':90}}},{'output':{'path':'c','format':'auto','quality':"
+             "{'ssim':0.9}}},{'output':{'path':'d.jpg','quality':{'ssim':0.999999}}}]}");
+    give_job(give, context, "all-frames",
+             "KHC0{'input':'a.gif','frames':'all','outputs':[{'output':'b.webp'},{'output':"
+             "{'path':'c%n','format':'avif','effort':1}},{'output':'d.avif','ops':[{'op':'text',"
+             "'text':'e','font':'Sans','size':9}]}]}");
+    give_job(give, context, "strip",
+             "KHC0{'inputs':['a','b'],'frames':{'strip':3},'trim':{'color':[1,2,3]},'output':"
+             "'%n.png','ops':[{'op':'text','text':'\xD8\xA7 \xF0\x9F\x98\x80','width':20,'align':"
+             "'right'}]}");
+    give_job(give, context, "page", "KHC0{'input':'a','page':3,'frames':'first','output':'b'}");
     give_job(give, context, "tensors",
              "~~D3{'input':'a.jpg','outputs':[{'output':{'path':'b.npy','format':'npy','type':"
              "'f16','layout':'chw','channels':'rgb','normalize':{'mean':[0.5,0.4,0.3],'std':[0.2]"

@@ -120,8 +120,8 @@ static uint64_t decode_bytes(const JxlBasicInfo *info, bool is_single)
 
 /* Counts the frames of an animation, up to one more than FRAMES_MAX. libjxl skips their pixels.
  * Frames that are shown for no time are layers of the next one. A truncated file has at least one
- * more than those that are whole. */
-static uint32_t count_frames(JxlDecoder *decoder, struct stream *stream)
+ * frame. */
+static uint32_t count_frames(JxlDecoder *decoder, struct stream *stream, bool *ends_early)
 {
     uint32_t frames = 0;
     uint64_t left = stream->source->left;
@@ -132,7 +132,8 @@ static uint32_t count_frames(JxlDecoder *decoder, struct stream *stream)
            JxlDecoderGetFrameHeader(decoder, &header) == JXL_DEC_SUCCESS)
         frames += header.duration > 0 || header.is_last;
     stream->source->left = left;
-    return frames + (!header.is_last && frames <= FRAMES_MAX);
+    *ends_early = !header.is_last && frames <= FRAMES_MAX;
+    return frames > 0 ? frames : 1;
 }
 
 /* ---- metadata ------------------------------------------------------------------------------- */
@@ -242,7 +243,9 @@ static void read_info(JxlDecoder *decoder, struct stream *stream, struct confine
     give_profile(decoder, results, reply);
     bool is_single = !info.have_animation && is_single_dct(decoder, stream);
     reply->decode_bytes = decode_bytes(&info, is_single);
-    reply->frames = info.have_animation ? count_frames(decoder, stream) : 1;
+    bool ends_early = false;
+    reply->frames = info.have_animation ? count_frames(decoder, stream, &ends_early) : 1;
+    reply->ends_early = ends_early;
 }
 
 static void read_stream(struct stream *stream, struct confined_results *results,

@@ -207,6 +207,7 @@ TEST(test_prefixes)
         rig.limits.page = 0;
         if (rig_probe(&rig, &cut) == STATUS_OK) {
             assert_true(rig.info.frames >= frames); /* more bytes, more frames */
+            assert_true(rig.info.ends_early);       /* at least the trailer is missing */
             frames = rig.info.frames;
         } else {
             assert_int_equal(rig.error.status, STATUS_DECODE_FAILED);
@@ -216,11 +217,30 @@ TEST(test_prefixes)
         picture_free(&cut);
     }
     assert_int_equal(frames, 3);
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    assert_false(rig.info.ends_early);
     struct picture_file cut = picture_cut(&file, file.length - 1); /* only the trailer is missing */
     rig.limits.page = 2;
     rig_reads_once(cut, STATUS_OK, NULL);
     cut = picture_cut(&file, file.length - 4);
     rig_reads_once(cut, STATUS_DECODE_FAILED, "the GIF's data ends in frame 2");
+    picture_free(&file);
+}
+
+/* All frames are read only of a complete file, or if the limits are lenient. */
+TEST(test_truncated_animation)
+{
+    struct picture_file file = small_file(), cut = picture_cut(&file, file.length - 1);
+    struct error error = {0};
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    assert_true(codec_has_all_frames(&rig.info, &rig.limits, &error));
+    assert_int_equal(rig_probe(&rig, &cut), STATUS_OK);
+    assert_false(codec_has_all_frames(&rig.info, &rig.limits, &error));
+    assert_int_equal(error.status, STATUS_DECODE_FAILED);
+    assert_non_null(strstr(error.text, "the GIF is truncated or damaged: after the first 3 of "));
+    rig.limits.lenient = true;
+    assert_true(codec_has_all_frames(&rig.info, &rig.limits, &error));
+    picture_free(&cut);
     picture_free(&file);
 }
 

@@ -196,7 +196,9 @@ TEST(test_damaged_pages)
     rig.limits.page = 2;
     for (size_t length = 12; length <= file.length; length++) {
         struct picture_file cut = picture_cut(&file, length);
-        if (rig_probe(&rig, &cut) == STATUS_OK && rig.info.frames == 3)
+        enum status status = rig_probe(&rig, &cut);
+        assert_true(status != STATUS_OK || rig.info.ends_early == (length < file.length));
+        if (status == STATUS_OK && rig.info.frames == 3)
             (void)!rig_decode(&rig, &cut, DECODE_COLOUR);
         picture_free(&cut);
     }
@@ -207,6 +209,45 @@ TEST(test_damaged_pages)
         picture_free(&damaged);
     }
     rig_reads(&file, STATUS_OK, NULL);
+    picture_free(&file);
+}
+
+/* The format counts up to 65535; 0 is for ever. */
+TEST(test_number_of_plays)
+{
+    static const uint32_t given[] = {0, 1, 65535, 65536, UINT32_MAX};
+    static const uint32_t written[] = {0, 1, 65535, 65535, 65535};
+    for (size_t i = 0; i < COUNT_OF(given); i++) {
+        struct movie_part frames[2] = {{.delay_ms = 10}, {.delay_ms = 20}};
+        uint32_t plays;
+        for (int k = 0; k < 2; k++) {
+            struct image image = rig_picture(20, 10, 3, (uint32_t)k);
+            frames[k].file = rig_encode_as(&image, "webp", .encoder.lossless = 1);
+            free(image.pixels);
+        }
+        struct picture_file movie = movie_join("webp", frames, 2, 20, 10, given[i], false);
+        assert_int_equal(rig_expect_frames(&movie, 2, &plays), 20);
+        assert_int_equal(plays, written[i]);
+        picture_free(&movie);
+        picture_free(&frames[0].file);
+        picture_free(&frames[1].file);
+    }
+}
+
+/* A frame that claims more bytes than the file has hides the frames after it. */
+TEST(test_hidden_frames)
+{
+    uint32_t random = 9;
+    struct frame frames[3];
+    for (int i = 0; i < 3; i++)
+        frames[i] = random_frame(&random);
+    struct picture_file file = animation(frames, 3);
+    uint8_t *first = memmem(file.bytes, file.length, "ANMF", 4);
+    assert_non_null(first);
+    first[6] = 1; /* 64 KiB more */
+    assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
+    assert_int_equal(rig.info.frames, 1);
+    assert_true(rig.info.ends_early);
     picture_free(&file);
 }
 

@@ -333,7 +333,9 @@ TEST(test_all_frames)
     job_expect(
         "{\"input\":\"a.gif\",\"frames\":\"all\",\"output\":{\"key\":\"ns:img:a\",\"format\":"
         "\"webp\"}}",
-        NULL, STATUS_BAD_JOB, "output names one file for many images; put %p or %n into it");
+        NULL, STATUS_BAD_JOB,
+        "output names one file for many images; put %p or %n into it; an animation, a tar or an "
+        "array needs a path");
 }
 
 TEST(test_the_rest)

@@ -98,6 +98,20 @@ TEST(test_after_its_time_it_has_expired)
     expect("A:1", "HGET t:job:1 token"); /* its daemon answers */
 }
 
+TEST(test_expired_for_lack_of_room)
+{
+    long long end = now_ms() + 60000;
+    expect("1", "LPUSH t:jobs a");
+    fetch("A", 1, 1, 1, 0, "0 -1 0 0 1 1 a");
+    start_timed("1", "A:1", "''", 0, -1, end, "1 ");
+    expect_eval(SCRIPT_ID_NACK, "t:lease t:results t:jobs t:delayed t:alone t:dead t:woken t:job:1",
+                "9 9 9 3 1 1 A:1 later '' 0 0 0", "0 1");
+    expect("0", "ZADD t:delayed XX 0 1");
+    fetch("A", 2, 1, 1, 0, "0 -1 0 0 1 1 a");
+    start_timed("1", "A:2", "''", 0, -1, end, "1 ");
+    start_timed("1", "A:2", "''", 0, -1, now_ms(), "3 1"); /* once */
+}
+
 TEST(test_a_retry_waits_no_longer_than_it_lasts)
 {
     long long end = now_ms() + 30000;
