@@ -21,9 +21,10 @@
 #define PATIENT_MAX 32
 /* How often the shares of CPUs are measured: workers_leave_cpus. */
 #define SHARE_NS (NS_PER_S / 10)
-/* Idle threads that are woken at the same time. Each wakes others when it runs, so a batch of a
- * device, which ends the wait of a hundred tasks, has all threads soon. Waking takes 50 us in a
- * virtual machine. */
+/* The most idle threads that are signalled and do not run yet. It takes a thread about 50 us to wake
+ * in a virtual machine, and a device returns a hundred tasks at once: if threads woke one after the
+ * other, most of a batch would wait. Each signal is a system call of the device's thread, so the
+ * first few threads wake the others. */
 #define WAKING_MAX 4
 
 struct worker {
@@ -133,9 +134,8 @@ static bool can_wait(const struct workers *workers, const struct worker_task *ta
            (task->patient || (task->yields && count_waiting(workers) >= PATIENT_MAX));
 }
 
-/* Call with the lock held. How often the caller must signal `wanted` after it: once for each thread
- * that is to run soon. Those wake further ones. Otherwise the loop would make a system call for
- * each task. */
+/* Call with the lock held. Returns how many threads the caller must `wake` after it has released the
+ * lock. These threads wake further ones, so that the loop need not make a system call per task. */
 static uint32_t take_over_waking(struct workers *workers)
 {
     size_t waiting = count_waiting(workers);
@@ -159,7 +159,8 @@ static void wait_for_tasks(struct workers *workers)
     workers->idle++;
     pthread_cond_wait(&workers->wanted, &workers->lock);
     workers->idle--;
-    workers->waking -= workers->waking > 0; /* it may have woken without a signal */
+    /* It may have woken without a signal. Then too many threads are woken, which is harmless. */
+    workers->waking -= workers->waking > 0;
 }
 
 /* Call with the lock held. The list whose first task this thread begins; NULL: it must wait. */

@@ -7,8 +7,8 @@
  *
  * Finished tasks form a list. The first one wakes the loop (waker.h), and the loop takes the whole
  * list and calls `done` for each task. While tasks finish often, those marked `patient` do not wake
- * the loop, which takes the list every 2 ms. One idle worker is woken at a time, and wakes the next
- * one if more tasks wait.
+ * the loop, which takes the list every 2 ms. A few idle workers are woken at a time, and each wakes
+ * others if more tasks wait.
  *
  * A worker that hangs in a task is given up (workers_give_up): a new thread replaces it, and the
  * old thread ends if its task ever returns. There are at most twice as many threads as the option

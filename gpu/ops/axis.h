@@ -16,8 +16,8 @@ struct axis {
     uint32_t outputs;        /* pixels of the result */
     uint32_t at, total;      /* the result is a part of `total` pixels, from pixel `at` on */
     uint32_t origin, inputs; /* the first pixel of the source that may be read, and their number */
-    uint32_t cut, used;      /* the result needs only `used` of these pixels, after `cut` others.
-                                Only axis_skip_unused makes this less than all. */
+    uint32_t cut, used;      /* the pass reads `used` of these inputs, from number `cut` on: all,
+                                but for axis_skip_unused */
     int filter;
     double start,
         end; /* the part of the source to resize to `total` pixels, relative to `origin` */

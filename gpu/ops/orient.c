@@ -343,8 +343,9 @@ const struct op op_crop = {
     .help = "Cuts out a rectangle, which must be inside the image",
     .definition = "The rectangle starts at column x and row y, or is at a side or corner of the "
                   "image. In the middle of a side it starts at floor((side - length) / 2). "
-                  "Nothing is copied: the next operation reads the rectangle in place. A resize "
-                  "before it computes only the rectangle, if the job has one output.",
+                  "Nothing is copied: the next operation reads the rectangle in place. In a "
+                  "job with one output, a resize of both sides before it usually computes only the "
+                  "rectangle.",
     .flags = OP_MOVES | OP_DEEP,
     OP_PARAMS(struct crop, crop_params),
     .check = crop_check,

@@ -66,7 +66,7 @@ template <int C> SIMT uint4 mirror_16(uint4 v)
 }
 
 /* Each thread copies the same 16-byte piece of ROWS adjacent rows. If not MIRROR, C may be 1 for
- * any number of channels. SKEWED: some of the images may be. */
+ * any number of channels. SKEWED: `skew` of some of the images may not be 0. */
 template <int C, bool MIRROR, bool SKEWED, int N>
 static __global__ void __launch_bounds__(ROW_THREADS)
     orient_rows_kernel(const __grid_constant__ several<orient_args, N> all)
@@ -286,7 +286,7 @@ static const struct orient *orient_of(const struct pass_call &call)
     return reinterpret_cast<const struct orient *>(call.pass->params);
 }
 
-/* All but `across` and `items`. */
+/* Sets all members but `across` and `items`. */
 static orient_args orient_args_of(const struct pass_call &call)
 {
     const struct orient *orient = orient_of(call);
@@ -322,6 +322,7 @@ static cudaError_t launch_rows(const struct pass_call *calls, uint32_t count, cu
     return launch_several<orient_args, !MIRROR>(
         calls, count, describe, [&](const auto &all, dim3 grid) {
             constexpr int n = sizeof(all.of) / sizeof(all.of[0]);
+            /* Several images may have a skew; one is skewed or not. */
             auto kernel = n > 1 || all.of[0].skew ? orient_rows_kernel<C, MIRROR, true, n>
                                                   : orient_rows_kernel<C, MIRROR, (n > 1), n>;
             return launch_kernel(kernel, grid, ROW_THREADS, 0, stream, all);

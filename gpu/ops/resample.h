@@ -94,10 +94,11 @@ enum status resize_exact(struct chain *chain, uint32_t width, uint32_t height) M
  * `side`. Appends no pass if the image is not larger. */
 enum status resize_within(struct chain *chain, uint32_t side) MUST_CHECK;
 
-/* If the last passes resize rows and columns, replaces them by passes that compute only a rectangle
- * of their result, to the same bytes. false: they do not, and nothing was changed. */
+/* Crops the result of a resize: if the last passes resize rows and then columns of 8 bits, in a job
+ * with one output, replaces them by passes that compute only the rectangle, to the same bytes. Sets
+ * *status to the result of that. false: nothing was changed, and *status is not set. */
 bool resize_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, uint32_t height,
-                 enum status *status);
+                 enum status *status) MUST_CHECK;
 
 /* Bytes of work space that pass_resample_x needs, without those of a pass that it leads. */
 size_t resample_x_work_bytes(const struct resample *x, struct pass_shape from, uint32_t outputs);

@@ -617,8 +617,8 @@ static bool x_is_like(const x_chosen &last, const resample_args &args, double sc
            last.args.reach == args.reach && last.scale == scale && last.blocks == blocks;
 }
 
-/* blocks: that run at the same time, of this pass. last: of the image before; args.width 0: there
- * is none. */
+/* blocks: that run at the same time, of this pass. last: what was chosen for the image before; its
+ * args.width is 0 for the first image. */
 static dim3 describe_x(const struct pass_call &call, const x_device &device, unsigned blocks,
                        x_chosen *last, resample_args *args)
 {

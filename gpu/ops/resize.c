@@ -302,7 +302,7 @@ bool resize_crop(struct chain *chain, uint32_t x, uint32_t y, uint32_t width, ui
         return false;
     assert(last[-1].type == &pass_resample_x && across->resample.packed);
     struct axis columns = across->axis, rows = down->axis;
-    rows.origin = across->resample.skip - rows.cut;
+    rows.origin = across->resample.skip - rows.cut; /* as before add_filtered */
     axis_crop(&columns, x, width);
     axis_crop(&rows, y, height);
     axis_skip_unused(&rows);

@@ -19,8 +19,12 @@ void chain_drop(struct chain *chain)
     assert(chain->count > chain->first);
     const struct pass *last = &chain->passes[--chain->count];
     if (last->constants_bytes > 0 &&
-        chain->plan->constants_bytes == last->constants_at + last->constants_bytes)
+        buffer_align(chain->plan->constants_bytes) ==
+            buffer_align(last->constants_at + last->constants_bytes)) {
         chain->plan->constants_bytes = last->constants_at;
+        if (last->alone)
+            chain->plan->overlays_bytes -= last->constants_bytes;
+    }
     chain->shape = last->from;
     chain->window = last->window;
 }

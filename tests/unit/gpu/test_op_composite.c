@@ -248,6 +248,23 @@ TEST(test_bytes)
 }
 
 /* An overlay's error fails its variant alone. */
+/* An output with values only drops its overlay, whose bytes then count for no limit. */
+TEST(test_dropped)
+{
+    struct plan_target targets[] = {
+        {.ops = test_ops("['stats',{'op':'composite','input':'colour-900x600'}]"),
+         .overlays = &test_overlays, .no_picture = true},
+        {.ops = test_ops("[{'op':'resize','width':300}]"), .overlays = &test_overlays}};
+    struct error error = {0};
+    struct plan plan;
+    assert_int_equal(plan_build(&plan, SOURCE(1000, 700, 3), targets, 2, &test_limits, &error),
+                     STATUS_OK);
+    assert_int_equal(plan.overlays_bytes, 0);
+    plan_clear(&plan);
+    op_list_free(targets[0].ops);
+    op_list_free(targets[1].ops);
+}
+
 TEST(test_missing)
 {
     struct plan plan;

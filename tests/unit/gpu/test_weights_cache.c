@@ -60,8 +60,10 @@ TEST(tables_not_used_for_longest_leave)
 
 TEST(each_part_of_the_key_counts)
 {
-    struct weights_key key = key_of(TABLES - 1), others[] = {key, key, key, key, key, key, key};
+    struct weights_key key = key_of(TABLES - 1), others[10];
     uint8_t *table = malloc(BYTES);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        others[i] = key;
     others[0].start = 0.125;
     others[1].end -= 0.125;
     others[2].outputs++;
@@ -69,6 +71,9 @@ TEST(each_part_of_the_key_counts)
     others[4].inputs++;
     others[5].taps += 8;
     others[6].filter++;
+    others[7].at++;
+    others[8].total++;
+    others[9].cut++;
     keep(TABLES - 1);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_false(weights_cache_get(&others[i], table, BYTES));
