@@ -45,7 +45,7 @@ $(O)/tests/tools/%: $(O)/tests/tools/%_main.o $(KIT)
 	$(link_test)
 
 # The references of tests, and the sources of their files.
-CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif heic jxl strip tiff tiff_files avif avif_header avif_metadata avif_movie avif_own metadata) \
+CODEC_TESTS = $(addprefix $(O)/tests/unit/codecs/test_,gif heic jxl jxl_damage jxl_encoder strip tiff tiff_files avif avif_header avif_metadata avif_movie avif_own metadata) \
               $(O)/tests/unit/gpu/test_avif_encoder $(addprefix $(O)/tests/e2e/test_,explain frames) \
               $(foreach name,avif gif jxl tiff,$(O)/tests/fuzz/fuzz_$(name) $(O)/tests/fuzz/replay_$(name))
 $(CODEC_TESTS): LDLIBS_ALL += $(CODEC_LIBS)
