@@ -21,8 +21,8 @@
 #define PATIENT_MAX 32
 /* How often the shares of CPUs are measured: workers_leave_cpus. */
 #define SHARE_NS (NS_PER_S / 10)
-/* The most idle threads that are signalled and do not run yet. It takes a thread about 50 us to wake
- * in a virtual machine, and a device returns a hundred tasks at once: if threads woke one after the
+/* The most idle threads that are signalled and do not run yet. In a virtual machine, a thread needs
+ * about 50 us to wake, and a device returns a hundred tasks at once: if threads woke one after the
  * other, most of a batch would wait. Each signal is a system call of the device's thread, so the
  * first few threads wake the others. */
 #define WAKING_MAX 4
@@ -134,8 +134,8 @@ static bool can_wait(const struct workers *workers, const struct worker_task *ta
            (task->patient || (task->yields && count_waiting(workers) >= PATIENT_MAX));
 }
 
-/* Call with the lock held. Returns how many threads the caller must `wake` after it has released the
- * lock. These threads wake further ones, so that the loop need not make a system call per task. */
+/* Call with the lock held. Returns how many threads the caller must `wake` after it has released
+ * the lock. They wake further ones, so that the loop need not make a system call per task. */
 static uint32_t take_over_waking(struct workers *workers)
 {
     size_t waiting = count_waiting(workers);
