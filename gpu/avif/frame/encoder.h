@@ -67,6 +67,7 @@ struct avif_tools {
     int candidates;         /* modes that stage A keeps for stage B */
     int rounding;           /* of coefficients that are not DC: per cent of a step */
     int lambda_satd;        /* of a bit: thousandths of a step */
+    int lowering;           /* per cent of the bits that lower levels are taken to save */
     int luma_bits;          /* costs of bits when luma's levels are chosen, in per cent */
     int filtering;          /* the filters are as those of so many per cent of the step */
 };

@@ -17,13 +17,15 @@ enum { ALL_TYPES = (1 << TRANSFORM_TYPES) - 1 };
 
 /* Efforts 0 to AVIF_EFFORT_MAX. Against libaom 3.6 at speed 9, files of equal PSNR are smaller by
  * about 16, 24 and 25% (36 photographs), and by 52, 84 and 84% (drawn screenshots): palettes help
- * there. Effort 0 has none, so that kernels need not know them. */
+ * there. Effort 0 has none, so that kernels need not know them. Its three modes leave more ringing
+ * and edges of blocks, so it filters more; and its other constants fit its own choices best. */
 static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
     {.decides_early = true,
      .types = 1 << DCT_DCT | 1 << IDENTITY,
      .candidates = 1,
      .rounding = 48,
      .lambda_satd = 1500,
+     .lowering = 75,
      .luma_bits = 72,
      .filtering = 130},
     {.smooth = true,
@@ -35,6 +37,7 @@ static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
      .candidates = 4,
      .rounding = 45,
      .lambda_satd = 500,
+     .lowering = 50,
      .luma_bits = 100,
      .filtering = 100},
     {.smooth = true,
@@ -45,6 +48,7 @@ static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
      .candidates = 4,
      .rounding = 45,
      .lambda_satd = 500,
+     .lowering = 50,
      .luma_bits = 100,
      .filtering = 100},
 };
@@ -91,20 +95,19 @@ static bool set_tiles(struct avif_frame *frame)
 
 /* Returns the error from which on it does not pay to lower a level: the least error for which the
  * squares of error and error + step differ by the cost of the bits. */
-static int lowered_below(const struct avif_quantiser *quantiser, int step, int sixteenths)
+static int lowered_below(int64_t cost, int step)
 {
-    /* Half the cost: not all of the bits are saved. */
-    int64_t cost = avif_cost_of(quantiser, sixteenths) / 2, excess = cost - (int64_t)step * step;
-    int64_t twice = 2 * step;
+    int64_t excess = cost - (int64_t)step * step, twice = 2 * step;
     return (int)(excess < 0 ? -(-excess / twice) : (excess + twice - 1) / twice);
 }
 
-static void set_lowered(struct avif_quantiser *to)
+static void set_lowered(const struct avif_tools *tools, struct avif_quantiser *to)
 {
     static const int saved[LOWER_CLASSES] = {88, 64, 48, 32, 24, 14};
     for (int i = 0; i < 2; i++)
         for (int group = 0; group < LOWER_CLASSES; group++)
-            to->lowered[i][group] = lowered_below(to, to->steps[i], saved[group]);
+            to->lowered[i][group] =
+                lowered_below(avif_cost_of(to, saved[group]) * tools->lowering / 100, to->steps[i]);
 }
 
 static void set_quantiser(int index, const struct avif_tools *tools, struct avif_quantiser *to)
@@ -121,7 +124,7 @@ static void set_quantiser(int index, const struct avif_tools *tools, struct avif
     to->rounding[1] = step * tools->rounding / 100;
     to->cost_rounding = step * round_cost / 100;
     to->lambda = ((int64_t)step * step * lambda << COST_BITS) / (1000 * 16);
-    set_lowered(to);
+    set_lowered(tools, to);
     to->lambda_satd = (int)(((int64_t)step * tools->lambda_satd << COST_BITS) / (1000 * 16));
 }
 
@@ -132,7 +135,7 @@ void avif_set_quantisers(const struct avif_frame *frame, struct avif_quantiser t
     for (int i = 0; i < ACTIVITIES; i++) {
         to[i] = frame->quantiser;
         to[i].lambda = to[i].lambda * costs[i] * frame->tools.luma_bits / (100 * 100);
-        set_lowered(&to[i]);
+        set_lowered(&frame->tools, &to[i]);
     }
 }
 
