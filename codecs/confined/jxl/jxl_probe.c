@@ -81,21 +81,26 @@ static JxlDecoderStatus run_to_event(JxlDecoder *decoder, struct stream *stream)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Whether the image is a single frame in VarDCT, as the first bits of its header say: only
- * defaults, or type (0: regular) and coding (ISO/IEC 18181-1, F.2). Each layer of an image is a
- * frame, and so are parts that others refer to. */
-static bool is_single_dct(JxlDecoder *decoder, struct stream *stream)
+/* Of the first frame of an image. */
+struct first_frame {
+    bool is_dct; /* VarDCT, as the first bits of its header say: only defaults, or type (0: regular)
+                    and coding (ISO/IEC 18181-1, F.2) */
+    bool is_only; /* no other follows. Each layer of an image is a frame, and so are parts that
+                     others refer to */
+};
+
+static struct first_frame read_first_frame(JxlDecoder *decoder, struct stream *stream)
 {
     enum { defaults = 1, type_mask = 6, modular = 8 };
     JxlFrameHeader header;
     pause(decoder, stream);
     if (stream->taken == stream->count && !append(stream, 1))
-        return false;
+        return (struct first_frame){false, false};
     uint8_t bits = stream->bytes[stream->taken];
-    if (!(bits & defaults) && bits & (type_mask | modular))
-        return false;
-    return go_on(decoder, stream) && run_to_event(decoder, stream) == JXL_DEC_FRAME &&
-           JxlDecoderGetFrameHeader(decoder, &header) == JXL_DEC_SUCCESS && header.is_last;
+    bool is_read = go_on(decoder, stream) && run_to_event(decoder, stream) == JXL_DEC_FRAME &&
+                   JxlDecoderGetFrameHeader(decoder, &header) == JXL_DEC_SUCCESS;
+    return (struct first_frame){.is_dct = bits & defaults || !(bits & (type_mask | modular)),
+                                .is_only = is_read && header.is_last};
 }
 
 /* The memory that libjxl 0.7 needs to decode a usual file with this header; a file that needs more
@@ -103,16 +108,18 @@ static bool is_single_dct(JxlDecoder *decoder, struct stream *stream)
  * - 4 to 6 for colours in a single frame of VarDCT, and 16 for gray;
  * - 30 for three modular channels with a wavelet-like transform ("squeeze"), 38 for four;
  * - 39 for VarDCT with alpha;
- * - 47 for an animation, whose first image is kept for the next. */
-static uint64_t decode_bytes(const JxlBasicInfo *info, bool is_single)
+ * - 47 for an animation, whose first image is kept for the next.
+ * Up to four layers of an image are kept for those that are blended with them. */
+static uint64_t decode_bytes(const JxlBasicInfo *info, const struct first_frame *first)
 {
-    enum { fixed = 8 << 20, dct = 8, dct_gray = 16, channel = 10, kept = 6 };
+    enum { fixed = 8 << 20, dct = 8, dct_gray = 16, channel = 10, kept = 6, layers = 16 };
+    bool is_layered = !info->have_animation && !first->is_only;
     uint64_t pixels = (uint64_t)info->xsize * info->ysize;
     uint64_t channels = 3ull + info->num_extra_channels, each = jxl_channels(info);
-    if (is_single && channels == 3)
+    if (first->is_dct && first->is_only && channels == 3)
         each += each == 1 ? dct_gray : dct;
     else
-        each += channels * (channel + (info->have_animation ? kept : 0));
+        each += channels * (channel + (info->have_animation ? kept : is_layered ? layers : 0));
     return fixed + pixels * each;
 }
 
@@ -241,8 +248,10 @@ static void read_info(JxlDecoder *decoder, struct stream *stream, struct confine
     reply->orientation = (uint32_t)info.orientation;
     jxl_prefer_srgb(decoder);
     give_profile(decoder, results, reply);
-    bool is_single = !info.have_animation && is_single_dct(decoder, stream);
-    reply->decode_bytes = decode_bytes(&info, is_single);
+    struct first_frame first = {false, false};
+    if (!info.have_animation)
+        first = read_first_frame(decoder, stream);
+    reply->decode_bytes = decode_bytes(&info, &first);
     bool ends_early = false;
     reply->frames = info.have_animation ? count_frames(decoder, stream, &ends_early) : 1;
     reply->ends_early = ends_early;

@@ -65,7 +65,7 @@ TEST(test_memory_limit)
     assert_int_equal(rig_probe(&rig, &file), STATUS_OK);
     size_t honest = rig.info.codec_bytes;
     assert_true(honest > 2000u * 1500 * 30);
-    rig.info.codec_bytes = honest / 4;
+    rig.info.codec_bytes = honest / 10;
     struct decode_request whole = {.as = DECODE_COLOUR};
     struct image image = rig_picture(2000, 1500, 3, 1);
     enum status status = codec_decode(rig.context, file.bytes, file.length, &rig.info, &whole,
