@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "gpu/avif/decide/activity.h"
+#include "gpu/avif/frame/activity.h"
 #include "gpu/avif/decide/choose_levels.h"
 #include "gpu/avif/predict/predict.h"
 #include "gpu/avif/transform/levels.h"

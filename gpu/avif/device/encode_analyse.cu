@@ -7,7 +7,7 @@
  * warp has a larger one.
  * 4. choose_partitions: a thread has a superblock.
  */
-#include "gpu/avif/decide/activity.h"
+#include "gpu/avif/frame/activity.h"
 #include "gpu/avif/device/group.h"
 #include "gpu/avif/device/strip_levels.h"
 #include "gpu/avif/kernels/import.h"

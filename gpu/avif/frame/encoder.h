@@ -105,7 +105,7 @@ DEVICE int64_t avif_cost_of(const struct avif_quantiser *quantiser, int64_t sixt
     return (quantiser->lambda * sixteenths) >> COST_BITS;
 }
 
-/* Classes of luma blocks by their contrast: how often variance doubles (decide/activity.h). */
+/* Classes of luma blocks by their contrast: how often variance doubles (frame/activity.h). */
 enum { ACTIVITIES = 10 };
 
 /* Strengths of the filters after the reconstruction (AV1 5.9.11, 5.9.19). */
@@ -142,7 +142,7 @@ struct avif_choice {
     int8_t deltas[CANDIDATES_MAX];
     uint8_t count;
     uint8_t type;     /* of the whole block's transform, if tools.decides_early */
-    uint8_t activity; /* of the block, which kernels store for stage B (decide/activity.h) */
+    uint8_t activity; /* of the block, which kernels store for stage B (frame/activity.h) */
     bool palette, split_transform, split; /* split: into four blocks */
 };
 

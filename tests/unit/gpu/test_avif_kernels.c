@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "gpu/avif/decide/activity.h"
+#include "gpu/avif/frame/activity.h"
 #include "gpu/avif/kernels/kernels.h"
 #include "gpu/avif/predict/predict.h"
 #include "gpu/avif/transform/levels.h"
