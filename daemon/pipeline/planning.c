@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codecs/animation.h"
 #include "conf/mask.h"
 #include "conf/text.h"
 #include "daemon/device_codecs.h"
@@ -614,9 +613,6 @@ static bool check_frames(struct job_run *run)
         error_set(&run->error, STATUS_BAD_JOB,
                   "the input is %s with %" PRIu32 " %ss, and the job's frames is \"refuse\"", noun,
                   info->frames, part);
-    else if (run->job.frames == JOB_FRAMES_REFUSE &&
-             !codec_has_all_frames(info, &run->bounds.codec, &run->error))
-        ; /* it may have had several */
     else if (run->job.strip > 0 && info->frames > 1 && info->strip == 0)
         error_set(&run->error, STATUS_BAD_JOB,
                   "frames is {\"strip\":%" PRIu32 "}, but of %s with %" PRIu32 " %ss only one can "

@@ -516,7 +516,12 @@ TEST(test_truncated_animations)
             char job[128];
             snprintf(job, sizeof job, "{'input':'%s','frames':%s,'output':'x.webp'}", names[i],
                      words[k]);
-            bool refuses = k == 2 && strcmp(names[i], "first.gif") != 0 && !is_box;
+            bool has_one = strcmp(names[i], "first.gif") == 0;
+            if (k == 2 && has_one) { /* no second frame is known */
+                check_done(check_answer(w, "%s", job));
+                continue;
+            }
+            bool refuses = k == 2 && !is_box;
             fails(job, refuses ? "bad_job" : "decode_failed",
                   refuses  ? "the job's frames is"
                   : is_box ? "truncated"
