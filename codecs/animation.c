@@ -22,7 +22,7 @@ bool codec_has_all_frames(const struct image_info *info, const struct codec_limi
     return !info->ends_early || limits->lenient ||
            error_fail(error, STATUS_DECODE_FAILED,
                       "the %s is truncated or damaged: after the first %u of its frames, neither "
-                      "another frame nor its end can be read; the option lenient takes those frames",
+                      "another frame nor its end can be read; lenient takes those frames",
                       format_title(info->format), info->frames);
 }
 
