@@ -123,7 +123,7 @@ static void check_expires_before_its_retry(const char *expires, const char *late
     assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:delayed"));
     if (laters)
         (void)redis_integer(w->client, "HSET gpuimgd:job:%lld laters %s",
-                            redis_integer(w->client, "GET gpuimgd:seq"), laters);
+                            redis_integer(w->client, "INCRBY gpuimgd:seq 0"), laters);
     cJSON *result = check_next(w);
     assert_true(json_number(result, "attempt") == 2);
     check_failed(result, "expired", says, NULL);
