@@ -510,7 +510,7 @@ TEST(test_truncated_animations)
     static const char *const words[] = {"'all'", "{'strip':4}", "'refuse'"};
     put_early();
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        /* these have boxes, of which the last must be complete */
+        /* the last box of these must be complete */
         bool is_box = strstr(names[i], "avif") || strstr(names[i], "jxl");
         for (size_t k = 0; k < COUNT_OF(words); k++) {
             char job[128];

@@ -328,7 +328,7 @@ static void check_composed(const struct codec_animation *animation, const struct
     image_info_clear(&info);
 }
 
-/* Plays some frames, the last one of which must be its page. */
+/* Plays some frames. The last one must equal its page. */
 static void check_frames(const uint8_t *bytes, size_t length, const struct codec_limits *limits)
 {
     enum { frames_max = 6 };

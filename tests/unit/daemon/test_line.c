@@ -73,7 +73,7 @@ static void expect_waiting(const struct job_run *run, enum turn turn)
     assert_int_equal(run->wait.turn, turn);
 }
 
-/* The job ends, in whatever stage it is. */
+/* The job ends, in any stage. */
 static void end(struct job_run *run)
 {
     line_leave(run);

@@ -1,4 +1,4 @@
-/* Tests of which images a device encodes as AVIF, and of the memory for them. */
+/* Tests which images a device encodes as AVIF, and their memory. */
 #include "gpu/avif/device/codec_memory.h"
 
 #include "gpu/avif/encode.h"
