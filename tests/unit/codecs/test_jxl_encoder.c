@@ -111,12 +111,12 @@ TEST(test_quality)
 /* cjxl has the same formula: at 90, its distance is 1. */
 TEST(test_quality_is_that_of_cjxl)
 {
-    struct image image = rig_picture(200, 150, 3, 5);
     char name[] = "/tmp/gpuimgd-test-XXXXXX";
     if (system("command -v cjxl >/dev/null 2>&1") != 0) {
         print_message("skipped: there is no cjxl here\n");
         skip();
     }
+    struct image image = rig_picture(200, 150, 3, 5);
     int fd = mkstemp(name);
     assert_true(fd >= 0);
     dprintf(fd, "P6\n200 150\n255\n");
