@@ -184,27 +184,27 @@ static bool read_later_scans(struct jpeg_frame *frame, struct jpeg_state *state,
 
 /* ---- the beginning of a file ---- */
 
-/* Returns false for markers without a segment, and for bytes between segments: only libjpeg reads
+/* Returns 0 for markers without a segment, and for bytes between segments: only libjpeg reads
  * such files. */
-bool jpeg_has_headers(const uint8_t *bytes, size_t length)
+size_t jpeg_header_bytes(const uint8_t *bytes, size_t length)
 {
     bool is_sequential = false;
     size_t at = 2;
     if (!codec_has_bytes(bytes, length, 0, "\xFF\xD8", 2))
-        return false;
+        return 0;
     while (length - at >= 4) {
         const uint8_t *marker = bytes + at;
         size_t segment = (size_t)marker[2] << 8 | marker[3];
         bool has_none = marker[1] <= 1 || (marker[1] >= JPEG_RST0 && marker[1] <= JPEG_EOI);
         if (marker[0] != 0xFF || marker[1] == 0xFF || has_none || segment < 2 ||
             length - at - 2 < segment)
-            return false;
+            return 0;
         is_sequential |= marker[1] == JPEG_MARKER_SOF0 || marker[1] == JPEG_MARKER_SOF1;
         if (marker[1] == JPEG_MARKER_SOS)
-            return is_sequential;
+            return is_sequential ? at + 2 + segment : 0;
         at += 2 + segment;
     }
-    return false;
+    return 0;
 }
 
 /* ---- the frame ---- */
@@ -287,6 +287,9 @@ bool jpeg_read_frame(void *opaque, const uint8_t *bytes, size_t length,
 {
     struct jpeg_state *state = opaque;
     struct error error = {0};
+    bool is_known = jpeg_is_known(&state->known, bytes, length);
+    if (is_known && jpeg_copy_frame(&state->known, length, frame))
+        return true;
     memset(&state->reader, 0, sizeof state->reader);
     /* The tables and scans, most of the 12 KiB, are written when they are counted. */
     memset(frame, 0, offsetof(struct jpeg_frame, scans));
@@ -300,5 +303,7 @@ bool jpeg_read_frame(void *opaque, const uint8_t *bytes, size_t length,
             error_set(&error, STATUS_UNSUPPORTED_FORMAT, "devices do not decode this JPEG");
     }
     jpeg_destroy_decompress(&state->reader);
+    if (is_known && error.status == STATUS_OK)
+        jpeg_keep_frame(&state->known, frame);
     return error.status == STATUS_OK;
 }

@@ -66,9 +66,10 @@ struct jpeg_frame {
     struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
 };
 
-/* Whether these bytes, the beginning of a file, have all headers of a sequential JPEG. libjpeg then
- * reads the same header from them as from the whole file. */
-bool jpeg_has_headers(const uint8_t *bytes, size_t length);
+/* Returns the length of the headers of a sequential JPEG, up to its compressed data, if these bytes,
+ * the beginning of a file, have all of them. libjpeg then reads the same header from them as from
+ * the whole file. 0: they do not, or only libjpeg reads such a header. */
+size_t jpeg_header_bytes(const uint8_t *bytes, size_t length);
 
 /* What a GPU that encodes an image needs: the bytes that libjpeg would write before the compressed
  * data, and the quantisation tables. codecs/jpeg/header.c fills it in. */

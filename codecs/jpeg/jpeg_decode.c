@@ -86,6 +86,10 @@ enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
                        struct error *error)
 {
     struct jpeg_state *state = opaque;
+    if (jpeg_is_known(&state->known, bytes, length)) {
+        jpeg_copy_info(&state->known, info);
+        return codec_check_size("JPEG", info->width, info->height, limits, error);
+    }
     memset(&state->reader, 0, sizeof state->reader);
     state->limits = limits;
     jpeg_begin(state, (j_common_ptr)&state->reader, error);
@@ -94,6 +98,8 @@ enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
         read_info(state, info);
     }
     jpeg_destroy_decompress(&state->reader);
+    if (error->status == STATUS_OK)
+        jpeg_keep_header(state, bytes, length, info);
     return error->status;
 }
 

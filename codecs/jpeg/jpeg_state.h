@@ -13,6 +13,7 @@
 #include <jpeglib.h>
 
 #include "codecs/codec_impl.h"
+#include "codecs/jpeg/known_header.h"
 
 #define JPEG_MARKER_EXIF (JPEG_APP0 + 1)
 #define JPEG_MARKER_ICC  (JPEG_APP0 + 2)
@@ -73,6 +74,7 @@ struct jpeg_state {
     size_t rest_bytes;
     struct jpeg_segments segments; /* set by jpeg_note_segments and jpeg_read_header */
     uint32_t warnings, segments_seen, monitor_calls; /* counted for limits */
+    struct jpeg_known_header known; /* stays from file to file */
 };
 
 /* ---- callbacks.c ---- */

@@ -92,7 +92,7 @@ static bool read_head(struct job_run *run, struct worker_tools *tools)
         atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max ||
         pread(run->input.fd, tools->sink, INPUT_HEAD_BYTES, (off_t)run->input.offset) !=
             INPUT_HEAD_BYTES ||
-        !jpeg_has_headers(tools->sink, INPUT_HEAD_BYTES))
+        jpeg_header_bytes(tools->sink, INPUT_HEAD_BYTES) == 0)
         return false;
     run->input.seen = tools->sink;
     run->input.seen_bytes = INPUT_HEAD_BYTES;

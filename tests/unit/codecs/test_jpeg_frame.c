@@ -182,11 +182,11 @@ TEST(the_beginning_of_a_sequential_file_has_headers)
     size_t header = picture_jpeg_marker(&file, 0xDA), end = header + 2 + file.bytes[header + 3];
     for (size_t length = 0; length < end; length++) {
         struct picture_file cut = picture_cut(&file, length); /* a sanitizer finds other reads */
-        assert_false(jpeg_has_headers(cut.bytes, cut.length));
+        assert_int_equal(jpeg_header_bytes(cut.bytes, cut.length), 0);
         picture_free(&cut);
     }
     for (size_t length = end; length <= file.length; length++)
-        assert_true(jpeg_has_headers(file.bytes, length));
+        assert_int_equal(jpeg_header_bytes(file.bytes, length), end);
     assert_true(read_file(&file));
     assert_int_equal(frame.scans[0].at, end);
     picture_free(&file);
@@ -195,7 +195,7 @@ TEST(the_beginning_of_a_sequential_file_has_headers)
 
 static void check_has_no_headers(struct picture_file file)
 {
-    assert_false(jpeg_has_headers(file.bytes, file.length));
+    assert_int_equal(jpeg_header_bytes(file.bytes, file.length), 0);
     picture_free(&file);
 }
 
@@ -212,6 +212,91 @@ TEST(headers_of_other_files_are_left_to_libjpeg)
         picture_insert(&file, picture_jpeg_marker(&file, 0xDB), odd[i].bytes, odd[i].length);
         check_has_no_headers(file);
     }
+}
+
+/* ---- the header of the file before ---- */
+
+/* Probes a file and reads its frame with a context that has read others, and with a new one. */
+static void check_as_first(const struct picture_file *file)
+{
+    struct jpeg_frame first;
+    struct codec_context *used = rig.context;
+    assert_int_equal(rig_probe(&rig, file), STATUS_OK);
+    struct image_info info = rig.info;
+    rig.info.icc = rig.info.exif = rig.info.xmp = NULL;
+    bool reads = read_file(file) && read_file(file); /* as for the plan, and for the device */
+    first = frame;
+    rig.context = codec_context_create();
+    assert_non_null(rig.context);
+    assert_int_equal(rig_probe(&rig, file), STATUS_OK);
+    assert_int_equal(read_file(file), reads);
+    codec_context_destroy(rig.context);
+    rig.context = used;
+    assert_int_equal(info.width, rig.info.width);
+    assert_int_equal(info.height, rig.info.height);
+    assert_int_equal(info.channels, rig.info.channels);
+    assert_int_equal(info.orientation, rig.info.orientation);
+    assert_int_equal(info.frames, rig.info.frames);
+    assert_int_equal(info.codec_bytes, rig.info.codec_bytes);
+    assert_int_equal(info.icc_bytes, rig.info.icc_bytes);
+    assert_int_equal(info.density.x, rig.info.density.x);
+    assert_true(info.format == rig.info.format && info.ycc == rig.info.ycc &&
+                info.scales == rig.info.scales && info.progressive == rig.info.progressive);
+    image_info_clear(&info);
+    if (!reads)
+        return;
+    assert_memory_equal(&first, &frame, offsetof(struct jpeg_frame, scans));
+    assert_memory_equal(first.scans, frame.scans, frame.scan_count * sizeof *frame.scans);
+    assert_int_equal(first.huffman_count, frame.huffman_count);
+    assert_memory_equal(first.huffman, frame.huffman,
+                        frame.huffman_count * sizeof *frame.huffman);
+}
+
+TEST(a_header_is_read_as_if_no_file_had_been_before)
+{
+    struct picture_file icc = picture_icc(300, "RGB ");
+    struct picture_file files[] = {
+        make_jpeg(.width = 40, .height = 30),
+        make_jpeg(.width = 40, .height = 30, .colour = PICTURE_GRAY),
+        make_jpeg(.width = 41, .height = 30),
+        make_jpeg(.width = 40, .height = 30, .subsampling = 444, .quality = 99),
+        make_jpeg(.width = 40, .height = 30, .restart_rows = 1),
+        make_jpeg(.width = 40, .height = 30, .orientation = 6),
+        make_jpeg(.width = 40, .height = 30, .icc = icc.bytes, .icc_bytes = icc.length),
+        make_jpeg(.width = 40, .height = 30, .progressive = true),
+        make_jpeg(.width = 40, .height = 30, .arithmetic = true)};
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        for (size_t j = 0; j < COUNT_OF(files); j++) {
+            struct picture_file longer = picture_cut(&files[i], files[i].length);
+            check_as_first(&files[i]);
+            check_as_first(&files[j]);
+            picture_insert(&longer, longer.length - 2, (const uint8_t *)"abc", 3);
+            check_as_first(&longer); /* other compressed data after the same header */
+            picture_free(&longer);
+        }
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        picture_free(&files[i]);
+    picture_free(&icc);
+}
+
+/* A cut header, a changed byte of it, and a lower limit. */
+TEST(a_known_header_hides_nothing)
+{
+    struct picture_file file = make_jpeg(.width = 40, .height = 30);
+    size_t end = jpeg_header_bytes(file.bytes, file.length);
+    size_t frame_at = picture_jpeg_marker(&file, 0xC0);
+    check_as_first(&file);
+    struct picture_file cut = picture_cut(&file, end - 1);
+    assert_false(read_file(&cut));
+    assert_int_not_equal(rig_probe(&rig, &cut), STATUS_OK);
+    picture_free(&cut);
+    check_as_first(&file);
+    file.bytes[frame_at + 6] = 31; /* the height */
+    check_as_first(&file);
+    assert_int_equal(frame.height, 31);
+    rig.limits.pixels_max = 40 * 31 - 1;
+    assert_int_equal(rig_probe(&rig, &file), STATUS_IMAGE_TOO_LARGE);
+    picture_free(&file);
 }
 
 TEST_MAIN(.setup = rig_setup, .teardown = rig_teardown)
