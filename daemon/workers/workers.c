@@ -34,6 +34,7 @@ struct worker {
     struct worker_task *task; /* the running task; guarded by workers->lock */
     uint64_t began_ns;        /* when `task` began */
     bool is_given_up;         /* see workers_give_up; guarded by workers->lock */
+    bool has_place;           /* `running` counts it; guarded by workers->lock */
     bool handed_on; /* this and the next member: only this thread uses them. The last task ended
                        with workers_hand_on */
     bool was_away;  /* and then the worker was given up already */
@@ -51,7 +52,10 @@ struct workers {
                               a task that a worker has begun (ranks_serve), from which new ranks
                               count */
     uint32_t idle;         /* threads that wait for `wanted` */
-    uint32_t running, limit; /* threads in a task, without those given up, and their maximum */
+    /* Threads in a task or about to take the next one, without those given up, and their maximum. A
+     * thread keeps its place between two tasks: no other is woken in its place, which would only
+     * sleep again. */
+    uint32_t running, limit;
     uint32_t waking; /* idle threads that were signalled and do not run yet; at most WAKING_MAX */
     struct list_node *finished; /* the last one first, linked by `next`: to add one touches no
                                    other */
@@ -185,20 +189,26 @@ static struct worker_task *take_task(struct worker *worker, uint64_t now_ns)
     task->waiting = false;
     task->worker = worker;
     worker->task = task;
+    worker->has_place = true;
     workers->running++;
     worker->began_ns = now_ns;
     ranks_serve(&workers->ranks, &task->rank);
     return task;
 }
 
+/* Call with the lock held. */
+static void leave_place(struct worker *worker)
+{
+    worker->workers->running -= worker->has_place;
+    worker->has_place = false;
+}
+
 /* Call with the lock held, when a task has returned or goes on to another thread.
- * workers_give_up has already done this for a worker that was given up. */
+ * workers_give_up has already counted the time of a worker that was given up. */
 static void leave_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
 {
-    if (!worker->is_given_up) {
+    if (!worker->is_given_up)
         worker->workers->busy_ns += now_ns - worker->began_ns;
-        worker->workers->running--;
-    }
     worker->task = NULL;
     task->worker = NULL;
 }
@@ -253,13 +263,16 @@ void worker_close_later(struct worker_tools *tools, int descriptor)
 
 /* What follows the end of a task. The lock is free meanwhile: the woken loop takes it at once, and
  * to close a file may take long. Returns the time after it. */
-static uint64_t follow_up(struct workers *workers, bool notify, struct worker_tools *tools,
+static uint64_t follow_up(struct worker *worker, bool notify, struct worker_tools *tools,
                           uint64_t now_ns)
 {
-    if (!notify && tools->to_close < 0)
+    struct workers *workers = worker->workers;
+    bool closes = tools->to_close >= 0;
+    if (!notify && !closes)
         return now_ns;
-    /* One that paused may begin a task meanwhile. */
-    uint32_t wakes = tools->to_close >= 0 ? take_over_waking(workers) : 0;
+    if (closes) /* one that paused may begin a task meanwhile */
+        leave_place(worker);
+    uint32_t wakes = closes ? take_over_waking(workers) : 0;
     pthread_mutex_unlock(&workers->lock);
     wake(workers, wakes);
     if (notify)
@@ -286,7 +299,8 @@ static struct worker_task *next_task(struct worker *worker, struct worker_tools 
     if (notify && worker->is_gone) /* before the unlock, because `workers` may be freed after it */
         waker_wake(&workers->waker);
     if (!worker->is_gone) {
-        now_ns = follow_up(workers, notify, tools, now_ns);
+        now_ns = follow_up(worker, notify, tools, now_ns);
+        leave_place(worker);
         task = take_task(worker, now_ns);
     }
     uint32_t wakes = worker->is_gone ? 0 : take_over_waking(workers);
@@ -568,7 +582,7 @@ void workers_give_up(struct workers *workers, struct worker_task *task)
         workers->given_up++;
         workers->away++;
         workers->busy_ns += clock_now_ns() - worker->began_ns;
-        workers->running--;
+        leave_place(worker);
     }
     uint32_t wakes = take_over_waking(workers);
     pthread_mutex_unlock(&workers->lock);
