@@ -34,7 +34,8 @@ bool codec_is_animation(const struct image_info *info)
 size_t codec_animation_bytes(const struct image_info *info)
 {
     size_t canvas = (size_t)info->width * info->height * 4;
-    /* In a GIF, two canvases. In a WebP, a lossless frame with its tables, and a copy over it. */
+    /* In a GIF, two canvases. In a WebP, a lossless frame with its tables, and a copy over it. In a
+     * PNG, a frame and what was under the frame before it. */
     return CODEC_LIBRARIES_BYTES + info->codec_bytes + 3 * canvas + 16 * MIB;
 }
 
@@ -56,6 +57,7 @@ void codec_animation_close(struct codec_animation *animation)
         return;
     codec_context_leave(animation->context);
     codec_context_destroy(animation->context);
+    apng_clear(&animation->apng);
     image_info_clear(&animation->info);
     animation->context = NULL;
 }

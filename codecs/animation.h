@@ -9,6 +9,7 @@
 
 #include "codecs/codec.h"
 #include "codecs/process/process.h"
+#include "codecs/png/apng.h"
 #include "codecs/webp/webp_parts.h"
 
 struct codec_animation {
@@ -22,6 +23,7 @@ struct codec_animation {
     uint32_t plays;             /* how often the animation is shown; 0: for ever */
     struct codec_task task;     /* of a codec process */
     struct webp_state webp;
+    struct apng_state apng;
 };
 
 /* Reads the header of a file; bytes are borrowed until the close. Call codec_animation_close in any

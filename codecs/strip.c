@@ -48,6 +48,7 @@ enum status strip_probe(struct codec_context *context, const uint8_t *bytes, siz
     info->strip = count;
     info->width *= count;
     info->channels = info->may_have_alpha ? 4 : 3;
+    info->deep = false;
     info->orientation = 1; /* that of a frame does not fit the strip */
     return STATUS_OK;
 }

@@ -11,6 +11,7 @@ const struct codec codec_png = {
     .state_bytes = sizeof(struct png_state),
     .probe = png_probe,
     .decode = png_decode,
+    .next_frame = png_next_frame,
     .encode = png_encode,
     .encoded_bytes = png_encoded_bytes,
     .encoder_bytes = png_encoder_bytes,

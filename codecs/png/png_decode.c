@@ -1,6 +1,7 @@
 /* png_decode.c - reads PNGs with libpng, and the usual ones around it (png_stream.h). */
 #include <endian.h>
 
+#include "codecs/png/apng_parts.h"
 #include "codecs/png/png_stream.h"
 
 /* The most chunks with text, palettes and unknown data that libpng keeps of a file. */
@@ -56,12 +57,11 @@ static const uint8_t *find_chunk(const uint8_t *bytes, size_t length, const char
     return NULL;
 }
 
-/* Reads the file up to the first IDAT chunk. Call only after setjmp(state->jump). libpng skips
- * ancillary chunks, except iCCP if want_icc is true, but checks their CRC; a lenient decode ignores
- * a wrong one. What libpng calls benign errors are warnings: for an invalid profile, it drops the
- * profile and keeps the image. */
-static void open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
-                        const struct codec_limits *limits, bool want_icc)
+/* libpng skips ancillary chunks, except iCCP if want_icc is true, but checks their CRC; a lenient
+ * decode ignores a wrong one. What libpng calls benign errors are warnings: for an invalid profile,
+ * it drops the profile and keeps the image. */
+void png_open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
+                     const struct codec_limits *limits, bool want_icc)
 {
     static const png_byte profile[] = "iCCP";
     state->bytes = bytes;
@@ -190,15 +190,28 @@ static void read_exif_and_xmp(struct png_state *state, const struct codec_limits
         codec_fail(state, STATUS_OUT_OF_MEMORY, "no memory for the metadata of a PNG");
 }
 
-/* Returns the number of frames that the chunk acTL announces, which makes the file an APNG if it is
- * before the pixels: libpng has read the file up to them. */
-static uint32_t count_frames(const struct png_state *state)
+/* Returns the data of the chunk acTL, or NULL. It makes the file an APNG if it is before the
+ * pixels: libpng has read the file up to them. */
+static const uint8_t *find_control(const struct png_state *state)
 {
     enum { chunk_bytes = 8 };
     size_t bytes;
     const uint8_t *chunk = find_chunk(state->bytes, state->at, "acTL", &bytes);
-    uint32_t frames = chunk && bytes == chunk_bytes ? codec_u32(chunk) : 0;
+    return chunk && bytes == chunk_bytes ? chunk : NULL;
+}
+
+/* The frames that acTL announces. */
+static uint32_t count_frames(const struct png_state *state)
+{
+    const uint8_t *control = find_control(state);
+    uint32_t frames = control ? codec_u32(control) : 0;
     return frames > 0 ? frames : 1;
+}
+
+uint32_t png_count_plays(const struct png_state *state)
+{
+    const uint8_t *control = find_control(state);
+    return control ? codec_u32(control + 4) : 1;
 }
 
 /* Returns an upper bound on the memory, which never has the whole image. libpng's: two rows, a
@@ -226,6 +239,10 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(state, info);
     info->frames = count_frames(state);
+    info->may_have_alpha = limits->finds_alpha && info->channels == 4;
+    if (limits->finds_alpha && info->frames > 1 && info->frames <= FRAMES_MAX &&
+        apng_measure(state->bytes, state->length, limits, info, state->error) != STATUS_OK)
+        return;
     /* First, because a density in EXIF counts only if there is no other. */
     read_density(state, info);
     read_exif_and_xmp(state, limits, info);
@@ -254,7 +271,7 @@ enum status png_probe(void *opaque, const uint8_t *bytes, size_t length,
         return status;
     *state = (struct png_state){.error = error};
     if (setjmp(state->jump) == 0) {
-        open_reader(state, bytes, length, limits, true);
+        png_open_reader(state, bytes, length, limits, true);
         read_info(state, limits, info);
     }
     png_destroy_read_struct(&state->png, &state->info, NULL);
@@ -324,7 +341,7 @@ static enum status decode(struct png_state *state, const uint8_t *bytes, size_t 
 {
     *state = (struct png_state){.error = error};
     if (setjmp(state->jump) == 0) {
-        open_reader(state, bytes, length, limits, false);
+        png_open_reader(state, bytes, length, limits, false);
         if (by_libpng || !decode_stream(state, dst))
             decode_rows(state, dst);
     }

@@ -2,9 +2,10 @@
  * png_state.h - what the PNG reader and writer share: the state of one call of libpng, and its
  * errors.
  *
- * libpng reports errors by longjmp. Only png_probe, png_decode and png_encode call setjmp. A
- * variable that is used after a longjmp is in struct png_state, because a local variable could have
- * lost its value. Samples are stored as they are: neither gamma nor a colour profile is applied.
+ * libpng reports errors by longjmp. Only png_probe, png_decode, png_next_frame and png_encode call
+ * setjmp. A variable that is used after a longjmp is in struct png_state, because a local variable
+ * could have lost its value. Samples are stored as they are: neither gamma nor a colour profile is
+ * applied.
  */
 #pragma once
 
@@ -63,10 +64,18 @@ void png_check_memory(struct png_state *state);
  * from that of its header file. */
 _Noreturn void png_refuse_library(struct png_state *state);
 
+/* Reads the file up to the first IDAT chunk. Call only after setjmp(state->jump). want_icc: libpng
+ * keeps the colour profile. */
+void png_open_reader(struct png_state *state, const uint8_t *bytes, size_t length,
+                     const struct codec_limits *limits, bool want_icc);
+/* How often an animation is shown, after png_open_reader; 0: for ever. */
+uint32_t png_count_plays(const struct png_state *state);
+
 codec_probe_fn png_probe;
 codec_decode_fn png_decode;
 /* The same by libpng alone, which is the reference of tests. */
 codec_decode_fn png_decode_by_libpng;
+codec_next_frame_fn png_next_frame;
 codec_encode_fn png_encode;
 size_t png_encoded_bytes(uint32_t width, uint32_t height, uint32_t channels,
                          const struct encoder_settings *settings);

@@ -71,6 +71,7 @@ void frame_source_describe(struct image_info *info, bool keeps_alpha)
     if (info->channels == 1 || !image_info_icc_is_rgb(info))
         image_info_clear_icc(info);
     info->channels = info->channels == 4 || (keeps_alpha && info->may_have_alpha) ? 4 : 3;
+    info->deep = false;
     info->orientation = 1;
 }
 

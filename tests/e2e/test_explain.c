@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/fixtures/apng_file.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -15,9 +16,13 @@ static void put_images(void)
     static const char gif[] = "GIF89a\x88\x13\xa0\x0f\0\0\0" /* 5000 x 4000, two empty frames */
                               ",\0\0\0\0\0\0\0\0\0\2\0,\0\0\0\0\0\0\0\0\0\2\0;";
     world_put(w, "large.gif", gif, sizeof gif - 1);
-    struct picture_file apng = make_png(.width = 20, .height = 10, .colour_type = 2);
-    picture_png_insert(&apng, "IDAT", "acTL", "\0\0\0\3\0\0\0\0", 8);
-    world_put_picture(w, "apng.png", apng);
+    const struct picture_png rgb = {.width = 20, .height = 10, .colour_type = 2};
+    const struct apng_part frames[] = {{.image = rgb, .disposal = 1}, {.image = rgb}};
+    const struct apng_file apng = {.frames = frames, .count = 2};
+    world_put_picture(w, "apng.png", apng_write(&apng));
+    struct picture_file bare = picture_png(&rgb);
+    apng_announce(&bare, 3, 0);
+    world_put_picture(w, "bare.png", bare);
     put_png("glass.png", .width = 100, .height = 10, .colour_type = 6);
 }
 
@@ -236,8 +241,8 @@ TEST(test_what_would_fail)
         {"{'input':'../glass.png','output':'o.png'}", "path_refused"},
         {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}",
          "only files below input_root and URLs"},
-        {"{'input':'apng.png','frames':'all','output':'o.webp'}",
-         "of a PNG with 3 frames only one can be read"},
+        {"{'input':'bare.png','frames':'all','output':'%n.png'}",
+         "frame 0 of the PNG is missing or damaged: acTL announces 3 frames"},
         {"{'input':'apng.png','frames':'refuse','output':'o.webp'}", "frames is \"refuse\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -320,6 +325,13 @@ TEST(test_memory_of_an_animation)
 }
 
 #endif
+
+TEST(test_apng)
+{
+    check_lines(explain("{'input':'apng.png','frames':'all','output':'%n.png'}", 0, ""),
+                "input    apng.png: png, 20 x 10 x 3, one of 2 frames, ", ": png, 20 x 10 x 3",
+                NULL);
+}
 
 /* The parameters that the job gives; as JSON, all those of the format. */
 #if defined GPUIMGD_GIF && defined GPUIMGD_WEBP && defined GPUIMGD_AVIF
@@ -612,7 +624,7 @@ TEST(test_usage)
 TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);
-    assert_int_equal(text_file_count(w->in, ""), 6);
+    assert_int_equal(text_file_count(w->in, ""), 7);
 }
 
 WORLD_MAIN(ONE_WORLD, .servers = WORLD_NO_REDIS, .fill = put_images)

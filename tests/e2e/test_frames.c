@@ -4,16 +4,28 @@
  */
 #include <unistd.h>
 
+#include "tests/fixtures/apng_file.h"
 #include "tests/fixtures/heif_file.h"
 #include "tests/fixtures/jxl_file.h"
 #include "tests/fixtures/gpu/gpu_run.h"
 #include "tests/fixtures/test_world.h"
 
+/* Three frames, one that ends in the second of them, and one without frames. */
 static void put_apng(void)
 {
-    struct picture_file file = make_png(.width = 20, .height = 10, .colour_type = 2);
-    picture_png_insert(&file, "IDAT", "acTL", "\0\0\0\3\0\0\0\0", 8);
+    const struct picture_png all = {.width = 20, .height = 10, .colour_type = 2},
+                             part = {.width = 9, .height = 8, .colour_type = 2, .seed = 4};
+    const struct apng_part frames[] = {
+        {.image = all, .delay = 1, .delay_unit = 10},
+        {.image = part, .x = 11, .disposal = 1, .delay = 2, .delay_unit = 10},
+        {.image = part, .y = 2, .delay = 3, .delay_unit = 10}};
+    const struct apng_file apng = {.frames = frames, .count = 3, .plays = 5};
+    struct picture_file file = apng_write(&apng);
+    world_put(w, "early.png", file.bytes, file.length - 20);
     world_put_picture(w, "apng.png", file);
+    file = picture_png(&all);
+    apng_announce(&file, 3, 0);
+    world_put_picture(w, "bare.png", file);
 }
 
 static void fails(const char *job, const char *code, const char *part)
@@ -167,6 +179,19 @@ static void expect_movie(const char *name, const struct movie *wanted)
     assert_int_equal(found.has_alpha, wanted->has_alpha);
 }
 
+TEST(test_apng_to_webp)
+{
+    cJSON *result = check_answer(w, "{'input':'apng.png','frames':'all','outputs':["
+                                    "{'output':'n.webp'},{'output':'n/%%n.png'}]}");
+    check_has(result, "{'status':'done','input.format':'png','input.frames':3,"
+                      "'outputs.0.images':3,'outputs.0.width':20,'outputs.0.height':10}");
+    cJSON_Delete(result);
+    expect_movie("n.webp", &(struct movie){20, 10, 5, 3, 600, true, true});
+    struct picture_file last = picture_load(out_path("n/000002.png"));
+    assert_int_equal(last.bytes[25], 6); /* the second frame's place is transparent */
+    picture_free(&last);
+}
+
 TEST(test_gif_to_webp)
 {
     cJSON *result = check_answer(w, "{'input':'a.gif','frames':'all','output':'a.webp'}");
@@ -283,8 +308,13 @@ TEST(test_strip)
                              "'output':'s9/%%p.webp'}");
     check_has(result, "{'status':'done','images.done':2}");
     cJSON_Delete(result);
-    fails("{'input':'apng.png','frames':{'strip':3},'output':'x.png'}", "bad_job",
-          "frames is {\"strip\":3}, but of a PNG with 3 frames only one can be read");
+    result = check_answer(w, "{'input':'apng.png','frames':{'strip':3},'output':'s3.png'}");
+    check_has(result, "{'status':'done','input.width':60,'outputs.0.height':10}");
+    cJSON_Delete(result);
+#ifdef GPUIMGD_TIFF
+    fails("{'input':'pages.tif','frames':{'strip':3},'output':'x.png'}", "bad_job",
+          "frames is {\"strip\":3}, but of a TIFF with 2 pages only one can be read");
+#endif
     fails("{'input':'late.gif','frames':{'strip':3},'output':'x.png'}", "decode_failed",
           "the GIF is truncated or damaged: after the first 3 of its frames");
 }
@@ -321,8 +351,8 @@ TEST(test_damaged_animation)
     fails("{'input':'late.gif','frames':'all','output':'late.webp'}", "decode_failed",
           "the GIF is truncated or damaged: after the first 3 of its frames");
     assert_int_equal(access(out_path("late.webp"), F_OK), -1);
-    fails("{'input':'apng.png','frames':'all','output':'x.webp'}", "bad_job",
-          "frames is \"all\", but of a PNG with 3 frames only one can be read");
+    fails("{'input':'bare.png','frames':'all','output':'x.webp'}", "decode_failed",
+          "frame 0 of the PNG is missing or damaged: acTL announces 3 frames");
 #ifdef GPUIMGD_TIFF
     fails("{'input':'pages.tif','frames':'all','output':'x.webp'}", "bad_job",
           "but of a TIFF with 2 pages only one can be read, which page names");
@@ -499,7 +529,7 @@ static void put_early(void)
 TEST(test_truncated_animations)
 {
     static const char *const names[] = {
-        "early.gif",  "first.gif", "early.webp",
+        "early.gif",  "first.gif", "early.webp", "early.png",
 #ifdef GPUIMGD_JXL
         "early.jxl",
 #endif
@@ -512,6 +542,7 @@ TEST(test_truncated_animations)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         /* the last box of these must be complete */
         bool is_box = strstr(names[i], "avif") || strstr(names[i], "jxl");
+        bool is_png = strstr(names[i], "png");
         for (size_t k = 0; k < COUNT_OF(words); k++) {
             char job[128];
             snprintf(job, sizeof job, "{'input':'%s','frames':%s,'output':'x.webp'}", names[i],
@@ -524,20 +555,22 @@ TEST(test_truncated_animations)
             bool refuses = k == 2 && !is_box;
             fails(job, refuses ? "bad_job" : "decode_failed",
                   refuses  ? "the job's frames is"
+                  : is_png ? "frame 2 of the PNG is missing or damaged: the file ends"
                   : is_box ? "truncated"
                            : "is truncated or damaged: after the first");
         }
-        if (!is_box)
+        if (!is_box && !is_png)
             check_done(check_answer(w, "{'input':'%s','output':'x.png'}", names[i]));
     }
     strcpy(w->ns, "lenient");
     struct process *daemon = start_ready(1, "--lenient=yes");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         check_done(
             check_answer(w, "{'input':'%s','frames':'all','output':'%d.webp'}", names[i], i));
     assert_int_equal(read_movie("0.webp").frames, 2);
     assert_int_equal(read_movie("1.webp").frames, 0);
     assert_int_equal(read_movie("2.webp").frames, 2);
+    assert_int_equal(read_movie("3.webp").frames, 2);
     check_stop(daemon);
     strcpy(w->ns, "gpuimgd");
 }

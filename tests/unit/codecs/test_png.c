@@ -484,7 +484,7 @@ TEST(test_encode_bad_profile)
     expect_no_profile(icc);
 }
 
-/* The chunk acTL announces the frames of an APNG. Only the first is read. */
+/* The chunk acTL announces the frames of an APNG. */
 TEST(test_frames)
 {
     static const struct {

@@ -1,0 +1,22 @@
+/*
+ * apng.h - composes the frames of an animated PNG on a canvas (PNG, Third Edition, 11.3.6), for
+ * codec.c.
+ *
+ * The data of each frame becomes a PNG of the frame's size in memory, which the reader of still
+ * PNGs decodes: with its arithmetic, its checks and its errors.
+ */
+#pragma once
+
+#include "codecs/png/apng_parts.h"
+
+/* What png_next_frame keeps from one frame to the next; zero at first. */
+struct apng_state {
+    struct apng_reader reader;
+    struct apng_frame last;
+    uint8_t *under;    /* the pixels under the last frame, RGBA, if they come back; malloc'd */
+    uint32_t channels; /* of a decoded frame */
+    uint8_t head[APNG_HEAD_BYTES]; /* of a frame's file: all before the pixels */
+    size_t head_bytes;
+};
+
+void apng_clear(struct apng_state *state); /* idempotent */
