@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Animations of Pillow in ours: check_gif.py PATH-OF-APPLY [FOLDER...]. Prints TAP.
 
-Pillow writes GIFs and WebPs with and without transparency, and gifsicle makes the GIFs smaller. The
-daemon writes each page as a PNG. It must have the pixels of Pillow, and the result the number of
-frames. Transparent pixels have no colour. FOLDER: GIFs are compared, too; a difference is only
+Pillow writes GIFs, WebPs and PNGs with and without transparency, and gifsicle makes the GIFs
+smaller. The daemon writes each page of a GIF and a WebP as a PNG, and all frames as one file. They
+must have the pixels of Pillow, and the result the number of frames. Transparent pixels have no
+colour. FOLDER: GIFs are compared, too; a difference is only
 printed, because Pillow shows some files in another way than browsers (codecs/confined/gif.c).
 """
 import glob
@@ -48,6 +49,10 @@ def make_files(folder):
             for disposal in (0, 1, 2) if kind == "clear" else (0, 1):
                 first.save(f"{name}-{disposal}.gif", save_all=True, append_images=others,
                            duration=70, loop=0, disposal=disposal, optimize=disposal == 1)
+                for blend in (0, 1):
+                    first.save(f"{name}-{disposal}{blend}.png", save_all=True, loop=3,
+                               append_images=others, duration=[10 * i for i in range(FRAMES)],
+                               disposal=disposal, blend=blend, icc_profile=PROFILE)
             first.save(f"{name}.webp", save_all=True, append_images=others, duration=70, quality=70,
                        method=0, lossless=kind == "clear", icc_profile=PROFILE)
     if shutil.which("gifsicle"):
@@ -108,15 +113,18 @@ def movie_of(path):
             frames.append(pixels(file))
             delays.append(file.info.get("duration", 0))
         loop, profile = file.info.get("loop"), file.info.get("icc_profile")
-    if not path.endswith(".webp"):  # the GIF repeats, the WebP counts how often it is shown
+    if path.endswith(".gif"):  # it repeats; others count how often they are shown
         loop = 1 if loop is None else loop and loop + 1
     return frames, delays, loop, profile
 
 
+def animations_in(folder):
+    return [name for name in sorted(os.listdir(folder)) if name.endswith((".gif", ".png", ".webp"))]
+
+
 def check_movies(report, daemon, folder):
     """All frames become a lossless WebP."""
-    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
-             glob.glob(f"{folder}/*.webp")]
+    names = animations_in(folder)
     jobs = [json.dumps({"input": name, "frames": "all",
                         "output": {"path": name + ".webp", "lossless": True, "effort": 0}})
             for name in names]
@@ -141,8 +149,7 @@ def check_movies(report, daemon, folder):
 
 def check_strips(report, daemon, folder, count):
     """Strips of some frames, from the first to the last."""
-    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
-             glob.glob(f"{folder}/*.webp")]
+    names = animations_in(folder)
     machine = rig.Rig(daemon, folder)
     differ = []
     try:
@@ -164,8 +171,7 @@ def check_strips(report, daemon, folder, count):
 
 def check_sequences(report, daemon, folder):
     """All frames become an AVIF, whose colours are not those of the frames, but whose alpha is."""
-    names = [os.path.basename(path) for path in glob.glob(f"{folder}/*.gif") +
-             glob.glob(f"{folder}/*.webp")]
+    names = animations_in(folder)
     jobs = [json.dumps({"input": name, "frames": "all", "output": {"path": name + ".avif"}})
             for name in names]
     machine = rig.Rig(daemon, folder)
