@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codecs/png/png_state.h"
+#include "tests/fixtures/apng_file.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Small, as in decode.c. */
@@ -67,8 +68,40 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t length_max,
     return file.length;
 }
 
+/* Animations, whose default image is the first frame or none. */
+static void give_animations(fuzz_give *give, void *context)
+{
+    static const int types[] = {0, 2, 3, 4, 6};
+    for (int i = 0; i < 10; i++) {
+        char name[32];
+        struct picture_png all = {.width = 9,
+                                  .height = 7,
+                                  .colour_type = types[i % 5],
+                                  .bit_depth = i == 1 || i == 8 ? 16 : 8,
+                                  .transparent = i % 5 < 3 && i >= 5,
+                                  .interlaced = i % 3 == 1},
+                           part = all;
+        part.width = 4;
+        part.height = 5;
+        part.seed = 3;
+        const struct apng_part frames[] = {
+            {.image = all, .disposal = 2, .delay = 1},
+            {.image = part, .x = 5, .y = 1, .disposal = 1, .blend = 1, .delay = 7},
+            {.image = part, .x = 2, .y = 2, .disposal = 2},
+            {.image = part, .blend = 1}};
+        struct apng_file apng = {.frames = frames,
+                                 .count = 4,
+                                 .plays = 2,
+                                 .hidden = i >= 5 ? &all : NULL,
+                                 .pieces = (uint32_t)i % 3};
+        snprintf(name, sizeof name, "animation-%d.png", i);
+        fuzz_give_file(give, context, name, apng_write(&apng));
+    }
+}
+
 void fuzz_seeds(fuzz_give *give, void *context)
 {
+    give_animations(give, context);
     struct picture_file icc = picture_icc(144, "RGB ");
     const struct picture_png kinds[] = {
         {.width = 9, .height = 7, .colour_type = 0, .bit_depth = 1},
