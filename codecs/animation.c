@@ -28,7 +28,7 @@ bool codec_has_all_frames(const struct image_info *info, const struct codec_limi
 
 bool codec_is_animation(const struct image_info *info)
 {
-    return info->frames > 1 && codec_composes(info->format);
+    return (info->frames > 1 || info->frames_apart) && codec_composes(info->format);
 }
 
 size_t codec_animation_bytes(const struct image_info *info)

@@ -58,6 +58,8 @@ struct image_info {
     uint32_t strip;          /* frames side by side in the image, whose sides are `width` and
                                 `height`; 0: the image is one frame (strip.h) */
     uint32_t channels;       /* of a decode as DECODE_COLOUR: 1 gray, 3 RGB, 4 RGBA */
+    bool frames_apart;       /* the image that a decode gives is none of the frames; only set if
+                                limits.finds_alpha */
     bool may_have_alpha;     /* some frame may have transparent pixels */
     bool ends_early;         /* an animation is truncated or damaged after the last of `frames`,
                                 which may be incomplete. Its other frames can be read */

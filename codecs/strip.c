@@ -38,7 +38,7 @@ enum status strip_probe(struct codec_context *context, const uint8_t *bytes, siz
     if (count > 0 && !codec_has_all_frames(info, limits, error))
         return error->status;
     count = count < info->frames ? count : info->frames;
-    if (count < 2 || !codec_is_animation(info))
+    if (count == 0 || !codec_is_animation(info))
         return STATUS_OK;
     if (check_size(info, count, limits, error) != STATUS_OK)
         return error->status;
@@ -58,7 +58,7 @@ enum status strip_probe(struct codec_context *context, const uint8_t *bytes, siz
 /* The frame in a place of the strip. */
 static uint32_t frame_at(const struct image_info *info, uint32_t place)
 {
-    uint64_t spaces = info->strip - 1;
+    uint64_t spaces = info->strip > 1 ? info->strip - 1 : 1;
     return (uint32_t)((place * (uint64_t)(info->frames - 1) + spaces / 2) / spaces);
 }
 

@@ -246,6 +246,7 @@ static void find_all(struct apng_reader *reader, struct image_info *info, struct
         size_t bytes = apng_frame_bytes(&frame);
         most = bytes > most ? bytes : most;
         info->may_have_alpha |= !is_opaque(&frame, info, &before);
+        info->frames_apart |= reader->frames == 1 && frame.data_type[0] == 'f';
     }
     info->codec_bytes += most;
     if (error->status == STATUS_OK && reader->frames < info->frames)

@@ -45,8 +45,9 @@ bool apng_find_frame(struct apng_reader *reader, struct apng_frame *frame,
                      struct error *error) MUST_CHECK;
 /* An upper bound on the bytes of a PNG of the frame alone, without metadata. */
 size_t apng_frame_bytes(const struct apng_frame *frame);
-/* Finds all frames, as many as info->frames, and sets info->may_have_alpha. Adds the memory for the
- * largest frame to info->codec_bytes. If the limits are lenient, damage only sets info->ends_early
- * and lowers info->frames to the frames before it, at least 1. Errors: those of apng_find_frame. */
+/* Finds all frames, as many as info->frames, and sets info->frames_apart and may_have_alpha. Adds
+ * the memory for the largest frame to info->codec_bytes. If the limits are lenient, damage only
+ * sets info->ends_early and lowers info->frames to the frames before it, at least 1. Errors: those
+ * of apng_find_frame. */
 enum status apng_measure(const uint8_t *bytes, size_t length, const struct codec_limits *limits,
                          struct image_info *info, struct error *error) MUST_CHECK;

@@ -200,14 +200,6 @@ static const uint8_t *find_control(const struct png_state *state)
     return chunk && bytes == chunk_bytes ? chunk : NULL;
 }
 
-/* The frames that acTL announces. */
-static uint32_t count_frames(const struct png_state *state)
-{
-    const uint8_t *control = find_control(state);
-    uint32_t frames = control ? codec_u32(control) : 0;
-    return frames > 0 ? frames : 1;
-}
-
 uint32_t png_count_plays(const struct png_state *state)
 {
     const uint8_t *control = find_control(state);
@@ -238,9 +230,11 @@ static void read_info(struct png_state *state, const struct codec_limits *limits
     info->deep = png_get_bit_depth(state->png, state->info) == 16;
     info->progressive = png_get_interlace_type(state->png, state->info) != PNG_INTERLACE_NONE;
     info->codec_bytes = decoder_bytes(state, info);
-    info->frames = count_frames(state);
     info->may_have_alpha = limits->finds_alpha && info->channels == 4;
-    if (limits->finds_alpha && info->frames > 1 && info->frames <= FRAMES_MAX &&
+    const uint8_t *control = find_control(state);
+    uint32_t frames = control ? codec_u32(control) : 0; /* as it announces */
+    info->frames = frames > 0 ? frames : 1;
+    if (limits->finds_alpha && frames > 0 && frames <= FRAMES_MAX &&
         apng_measure(state->bytes, state->length, limits, info, state->error) != STATUS_OK)
         return;
     /* First, because a density in EXIF counts only if there is no other. */

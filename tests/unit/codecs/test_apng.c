@@ -226,7 +226,7 @@ TEST(test_delays)
     picture_free(&file);
 }
 
-/* Other chunks may be between those of a frame. An animation of one frame is a still image. */
+/* Other chunks may be between those of a frame. */
 TEST(test_other_chunks)
 {
     const struct picture_png image = {.width = 40, .height = 31, .colour_type = 3};
@@ -240,12 +240,38 @@ TEST(test_other_chunks)
         assert_int_equal(codec_animation_next(&animation, &canvas, &rig.error), STATUS_OK);
     end_play();
     picture_free(&file);
-    apng.count = 1;
-    file = apng_write(&apng);
-    assert_int_equal(play_from(&file), STATUS_OK);
-    assert_false(codec_is_animation(&animation.info));
-    end_play();
-    picture_free(&file);
+}
+
+/* An animation of one frame is a still image, unless this has another one. */
+TEST(test_one_frame)
+{
+    static const struct picture_png image = {.width = 21, .height = 9, .colour_type = 2};
+    static const struct picture_png hidden = {
+        .width = 21, .height = 9, .colour_type = 2, .seed = 4};
+    static const struct apng_part frame = {.image = image};
+    for (int i = 0; i < 2; i++) {
+        const struct apng_file apng = {
+            .frames = &frame, .count = 1, .plays = 1, .hidden = i ? &hidden : NULL};
+        struct picture_file file = apng_write(&apng);
+        assert_int_equal(strip_probe(rig.context, file.bytes, file.length, &rig.limits, 9,
+                                     &rig.info, &rig.error),
+                         STATUS_OK);
+        assert_int_equal(rig.info.strip, i);
+        assert_int_equal(rig.info.width, 21);
+        assert_int_equal(codec_is_animation(&rig.info), i);
+        uint8_t pixels[21 * 9 * 3], *wanted;
+        const struct image strip = {pixels, 21, 9, 3, 21 * 3};
+        const struct decode_request request = {.as = DECODE_COLOUR};
+        assert_int_equal(strip_decode(rig.context, file.bytes, file.length, &rig.info, &request,
+                                      &rig.limits, &strip, &rig.error),
+                         STATUS_OK);
+        wanted = picture_png_expected(&image, &(uint32_t){0});
+        assert_memory_equal(pixels, wanted, sizeof pixels);
+        free(wanted);
+        if (i == 1)
+            expect_frames(&apng);
+        picture_free(&file);
+    }
 }
 
 /* A strip of a file with 16 bits per sample has 8. */
@@ -299,7 +325,7 @@ static void expect_damage_once(struct picture_file file, uint32_t left, const ch
     rig.limits.lenient = true;
     assert_int_equal(play_from(&file), STATUS_OK);
     assert_int_equal(animation.info.frames, left > 0 ? left : 1);
-    for (uint32_t i = 0; i < left && left > 1; i++)
+    for (uint32_t i = 0; i < left && codec_is_animation(&animation.info); i++)
         if (codec_animation_next(&animation, &canvas, &rig.error) != STATUS_OK)
             fail_msg("%s", rig.error.text);
     end_play();
