@@ -75,14 +75,17 @@ static void put_head(const struct png_state *state, struct apng_state *apng)
     apng->head_bytes = (size_t)(to - apng->head);
 }
 
-/* Copies the chunks with the frame's data, as IDAT. */
+/* Copies the chunks with the frame's data, as IDAT. NULL: the deadline has passed. */
 static uint8_t *put_data(const struct apng_reader *reader, const struct apng_frame *frame,
                          uint8_t *to)
 {
-    size_t number_bytes = frame->data_type[0] == 'f' ? NUMBER_BYTES : 0;
+    size_t number_bytes = frame->data_type[0] == 'f' ? NUMBER_BYTES : 0, piece = 0;
     for (size_t at = frame->data_at; at < frame->data_end;) {
         const uint8_t *chunk = reader->bytes + at;
         size_t bytes = codec_u32(chunk);
+        if (at / CODEC_BYTES_PER_CHECK != piece && codec_late(reader->deadline_ns))
+            return NULL; /* uncovered: moment */
+        piece = at / CODEC_BYTES_PER_CHECK;
         if (memcmp(chunk + 4, frame->data_type, 4) == 0) {
             memcpy(to + CHUNK_HEAD, chunk + CHUNK_HEAD + number_bytes, bytes - number_bytes);
             to = end_chunk(to, "IDAT", bytes - number_bytes);
@@ -92,15 +95,16 @@ static uint8_t *put_data(const struct apng_reader *reader, const struct apng_fra
     return to;
 }
 
-/* Writes the frame as a PNG. `to` has apng_frame_bytes. Returns its bytes. */
+/* Writes the frame as a PNG. `to` has apng_frame_bytes. Returns its bytes; 0: the deadline has
+ * passed. */
 static size_t put_file(struct apng_state *apng, const struct apng_frame *frame, uint8_t *to)
 {
     put_u32(apng->head + IHDR_AT + CHUNK_HEAD, frame->width);
     put_u32(apng->head + IHDR_AT + CHUNK_HEAD + 4, frame->height);
     (void)end_chunk(apng->head + IHDR_AT, "IHDR", IHDR_BYTES);
     memcpy(to, apng->head, apng->head_bytes);
-    return (size_t)(end_chunk(put_data(&apng->reader, frame, to + apng->head_bytes), "IEND", 0) -
-                    to);
+    uint8_t *end = put_data(&apng->reader, frame, to + apng->head_bytes);
+    return end ? (size_t)(end_chunk(end, "IEND", 0) - to) : 0;
 }
 
 /* ---- the canvas ----------------------------------------------------------------------------- */
@@ -209,6 +213,10 @@ static enum status draw(struct png_state *state, struct codec_animation *animati
     const struct image pixels = {memory, frame->width, frame->height, apng->channels, row_bytes};
     uint8_t *file = memory + row_bytes * frame->height;
     size_t length = put_file(apng, frame, file);
+    if (length == 0) /* uncovered: moment */
+        return error_set(error, STATUS_DECODE_LIMIT,
+                         "the deadline for decoding passed in frame %u of the PNG",
+                         animation->next);
     if (png_decode(state, file, length, NULL, NULL, &animation->limits, &pixels, &found) !=
         STATUS_OK)
         return error_set(error, found.status, "frame %u: %s", animation->next, found.text);

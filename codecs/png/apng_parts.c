@@ -240,7 +240,7 @@ static void find_all(struct apng_reader *reader, struct image_info *info, struct
     while (apng_find_frame(reader, &frame, error)) {
         if (reader->frames > info->frames) {
             reader->frames--;
-            refuse(reader, error, "acTL announces only %u frames", info->frames);
+            refuse(reader, error, "num_frames of acTL is only %u", info->frames);
             break;
         }
         size_t bytes = apng_frame_bytes(&frame);
@@ -250,7 +250,7 @@ static void find_all(struct apng_reader *reader, struct image_info *info, struct
     }
     info->codec_bytes += most;
     if (error->status == STATUS_OK && reader->frames < info->frames)
-        refuse(reader, error, "acTL announces %u frames", info->frames);
+        refuse(reader, error, "num_frames of acTL is %u", info->frames);
 }
 
 enum status apng_measure(const uint8_t *bytes, size_t length, const struct codec_limits *limits,

@@ -242,7 +242,7 @@ TEST(test_what_would_fail)
         {"{'input':{'key':'gpuimgd:img:1'},'output':'o.png'}",
          "only files below input_root and URLs"},
         {"{'input':'bare.png','frames':'all','output':'%n.png'}",
-         "frame 0 of the PNG is missing or damaged: acTL announces 3 frames"},
+         "frame 0 of the PNG is missing or damaged: num_frames of acTL is 3"},
         {"{'input':'apng.png','frames':'refuse','output':'o.webp'}", "frames is \"refuse\""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

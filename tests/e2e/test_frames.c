@@ -352,7 +352,7 @@ TEST(test_damaged_animation)
           "the GIF is truncated or damaged: after the first 3 of its frames");
     assert_int_equal(access(out_path("late.webp"), F_OK), -1);
     fails("{'input':'bare.png','frames':'all','output':'x.webp'}", "decode_failed",
-          "frame 0 of the PNG is missing or damaged: acTL announces 3 frames");
+          "frame 0 of the PNG is missing or damaged: num_frames of acTL is 3");
 #ifdef GPUIMGD_TIFF
     fails("{'input':'pages.tif','frames':'all','output':'x.webp'}", "bad_job",
           "but of a TIFF with 2 pages only one can be read, which page names");

@@ -363,12 +363,10 @@ TEST(test_damaged_controls)
     expect_damage("fcTL", 1, 24, 1, 3, 1, "dispose_op is 3 and blend_op is 1; they must be");
     expect_damage("fcTL", 2, 25, 1, 2, 2, "dispose_op is 0 and blend_op is 2");
     expect_damage("acTL", 0, 0, 4, 4, 3,
-                  "frame 3 of the PNG is missing or damaged: acTL announces "
-                  "4 frames");
-    expect_damage("acTL", 0, 0, 4, 65536, 3, "acTL announces 65536 frames");
+                  "frame 3 of the PNG is missing or damaged: num_frames of acTL is 4;");
+    expect_damage("acTL", 0, 0, 4, 65536, 3, "num_frames of acTL is 65536;");
     expect_damage("acTL", 0, 0, 4, 2, 2,
-                  "frame 2 of the PNG is missing or damaged: acTL announces "
-                  "only 2 frames");
+                  "frame 2 of the PNG is missing or damaged: num_frames of acTL is only 2;");
 }
 
 /* Inserts a chunk before another one. */
@@ -397,7 +395,7 @@ TEST(test_damaged_order)
     struct picture_file file = make_png(.width = 9, .height = 5, .colour_type = 2);
     apng_announce(&file, 3, 0);
     expect_damage_once(file, 0,
-                       "frame 0 of the PNG is missing or damaged: acTL announces 3 frames");
+                       "frame 0 of the PNG is missing or damaged: num_frames of acTL is 3");
 }
 
 /* The CRC of a chunk is wrong. Only that of other chunks does not matter to lenient limits. */
