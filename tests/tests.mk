@@ -201,7 +201,13 @@ $(PNG_BENCH) $(O)/tests/bench/bench_png.o: $(O)/tests/bench/png_peers
 $(PNG_BENCH) $(O)/tests/bench/bench_png.o: private CFLAGS_ALL += \
     $(if $(filter spng,$(PNG_PEERS)),-DHAVE_SPNG) $(if $(filter libdeflate,$(PNG_PEERS)),-DHAVE_LIBDEFLATE)
 $(O)/tests/bench/png_device.o: private CPPFLAGS_ALL += $(if $(call have,CUDA),-I$(CUDA_HOME)/include)
-$(O)/tests/bench/bench_webp.o: private CPPFLAGS_ALL += $(if $(call have,CUDA),-I$(CUDA_HOME)/include)
+# Without CUDA, these two only say that they need it. They time each launch of a kernel.
+ifeq ($(HAVE_CUDA),yes)
+$(O)/tests/bench/batches.o: private CPPFLAGS_ALL += -I$(CUDA_HOME)/include
+BATCH_BENCHES = $(patsubst %,$(O)/tests/bench/bench_%,avif webp)
+$(BATCH_BENCHES): $(O)/tests/bench/batches.o
+$(BATCH_BENCHES): LDLIBS_ALL += -Wl,--wrap=cudaLaunchKernelExC
+endif
 $(O)/tests/bench/bench_png: $(PNG_BENCH)
 $(O)/tests/bench/bench_png: LDLIBS_ALL += $(shell $(PKG_CONFIG) --libs zlib $(PNG_PEERS))
 
@@ -396,7 +402,10 @@ bench-jpeg: commands = $(bench) --folder "$(FOLDER)" $(BENCH)
 bench-png: packages = png
 bench-png: commands = $(bench) $(folder) $(BENCH)
 ## bench-webp: compare the WebP encoder of a GPU with libwebp: FOLDER=, BENCH="--quality 95"
-bench-webp: commands = $(bench) device $(folder) $(BENCH)
+bench-webp: commands = $(bench) $(folder) $(BENCH)
+## bench-avif-device: compare the AV1 encoder of a GPU with the cores: FOLDER=, BENCH="--kernels --batch 300": also the time of each kernel
+bench-avif-device: programs = $(O)/tests/bench/bench_avif
+bench-avif-device: commands = $(programs) $(folder) $(BENCH)
 ## bench-formats: compare WebP, AVIF and JPEG XL at every effort, and the tools of their libraries, libvips and Pillow: FOLDER=
 bench-formats: packages = bench-formats
 bench-formats: programs = all $(bench)
