@@ -105,6 +105,11 @@ SIMT uint32_t warp_read(uint32_t value, int lane) { return __shfl_sync(~0u, valu
 SIMT uint32_t warp_read_up(uint32_t value, int by) { return __shfl_up_sync(~0u, value, by); }
 SIMT uint32_t warp_read_down(uint32_t value, int by) { return __shfl_down_sync(~0u, value, by); }
 SIMT uint32_t warp_read_xor(uint32_t value, int mask) { return __shfl_xor_sync(~0u, value, mask); }
+/* Returns the bits of the lanes that have the same value. */
+SIMT uint32_t warp_match(uint32_t value)
+{
+    return __match_any_sync(~0u, value);
+}
 
 /* The atomic functions return the previous value. */
 SIMT uint32_t atomic_add(uint32_t *at, uint32_t value) { return atomicAdd(at, value); }

@@ -85,6 +85,13 @@ SIMT uint32_t warp_read_xor(uint32_t value, int mask)
 {
     return warp_read(value, lane_index() ^ mask);
 }
+SIMT uint32_t warp_match(uint32_t value)
+{
+    uint32_t same = 0;
+    for (int i = 0; i < WARP_LANES; i++)
+        same |= (uint32_t)(warp_read(value, i) == value) << i;
+    return same;
+}
 
 SIMT uint32_t atomic_add(uint32_t *at, uint32_t value)
 {

@@ -85,8 +85,9 @@ static size_t place(uint8_t *memory, struct avif_descriptor *to)
     to->token_counts = take(&work, superblocks * WARP_LANES * sizeof *to->token_counts);
     to->token_room = (uint32_t)(TOKENS_LEAST + samples * TOKENS_PER_SAMPLE);
     to->tokens = take(&work, to->token_room * sizeof *to->tokens);
-    to->ready = take(&work, to->token_room * sizeof *to->ready);
-    to->segments = take(&work, (to->token_room / SEGMENT_TOKENS + 1) * sizeof *to->segments);
+    size_t segments = (to->token_room + SEGMENT_TOKENS - 1) / SEGMENT_TOKENS;
+    to->segments = take(&work, (segments + 1) * sizeof *to->segments);
+    to->passages = take(&work, segments * SEGMENT_RANGES * sizeof *to->passages);
     to->code_room =
         (uint32_t)avif_encode_capacity(frame->width, frame->height, frame->planes > 1 ? 3 : 1);
     to->code = take(&work, to->code_room + CODE_SPARE);
@@ -157,6 +158,18 @@ static void set_lane_positions(struct avif_common *common)
     }
 }
 
+static void set_cdfs(const struct avif_descriptor *images, uint32_t count,
+                     struct avif_common *common)
+{
+    bool is_set[CDF_SETS] = {false};
+    for (uint32_t i = 0; i < count; i++) {
+        int set = avif_cdf_set(images[i].encoder.frame.quantiser.index);
+        if (!is_set[set])
+            avif_init_cdfs(&common->cdfs[set], set);
+        is_set[set] = true;
+    }
+}
+
 size_t avif_encode_describe(const struct avif_encode_image *images, uint32_t count,
                             void *description, size_t bytes, struct avif_encode_batch *batch)
 {
@@ -185,5 +198,6 @@ size_t avif_encode_describe(const struct avif_encode_image *images, uint32_t cou
         (struct avif_descriptor *)((uint8_t *)description + batch->images_at);
     for (uint32_t i = 0; i < count; i++)
         write_descriptor(&images[i], &to[i]);
+    set_cdfs(to, count, common);
     return needed;
 }

@@ -5,7 +5,9 @@
  *
  *   encode_analyse.cu   import, P and A
  *   encode_blocks.cu    B
- *   encode_tokens.cu    C and D, and the file
+ *   encode_tokens.cu    C
+ *   encode_adapt.cu     D: probabilities
+ *   encode_code.cu      D: the range coder, and the file
  */
 #pragma once
 
@@ -20,11 +22,18 @@ extern "C" {
 enum { AVIF_HEADER_ROOM = 64 };
 enum { STRIPS = 2 }; /* of a row of superblocks */
 
-/* Tokens that a thread codes. `bits`: bits of the code before them; carry: into the digit of 16
- * bits before them; tail: the last two digits, which later segments have in common with this one */
-enum { SEGMENT_TOKENS = 512 };
+/* Tokens are coded in segments of about so many. What follows a segment depends on the range before
+ * it, of which only the bits from 8 on count: one of SEGMENT_RANGES. */
+enum { SEGMENT_TOKENS = 1024, SEGMENT_RANGES = 128 };
+/* What a segment makes of a range: the range after it, and the bits of its code. */
+struct avif_passage {
+    uint32_t range, bits;
+};
+/* begin: the first token; range, bits: the range of the coder and the bits of the code before it;
+ * carry: into the digit of 16 bits before its own; tail: the last two digits, which later segments
+ * have in common with this one */
 struct avif_segment {
-    uint32_t bits, carry, tail;
+    uint32_t begin, range, bits, carry, tail;
 };
 
 /* An image of a batch. The pointers of `encoder` and the last ones point into its work memory. */
@@ -43,12 +52,12 @@ struct avif_descriptor {
     /* Of each strip: how many columns of 32 samples are reconstructed. */
     uint32_t *progress;
     uint32_t *token_counts; /* of each superblock: WARP_LANES counts; then where they begin */
-    avif_token *tokens;
-    uint32_t *ready; /* tokens with their probabilities, see encode_tokens.cu */
-    struct avif_segment *segments;
+    avif_token *tokens;     /* then with their probabilities, see ready.h */
+    struct avif_segment *segments; /* and one after the last one */
+    struct avif_passage *passages; /* of each segment: SEGMENT_RANGES */
     uint8_t *code; /* of the tile */
     uint32_t token_room, code_room;
-    uint32_t token_count, code_bits, code_bytes;
+    uint32_t token_count, code_bytes;
 };
 
 /* What the images of a batch share. */
@@ -57,7 +66,8 @@ struct avif_common {
     /* As scans.positions, where each of 32 lanes has coefficients that follow each other: the first
      * one of each lane, then the second one, and so on. Of 4 x 4: as scans.positions. */
     uint16_t lane_positions[SCAN_SIZES][1024];
-    uint32_t rows_taken; /* by the kernel of stage B; reset by import */
+    struct avif_cdfs cdfs[CDF_SETS]; /* only those that an image needs are set */
+    uint32_t rows_taken;             /* by the kernel of stage B; reset by import */
 };
 
 struct avif_args {
@@ -74,6 +84,10 @@ int avif_launch_blocks(const struct avif_encode_batch *batch, void *description,
                        struct CUstream_st *stream) MUST_CHECK;
 int avif_launch_tokens(const struct avif_encode_batch *batch, void *description,
                        struct CUstream_st *stream) MUST_CHECK;
+int avif_launch_adaptation(const struct avif_encode_batch *batch, void *description,
+                           struct CUstream_st *stream) MUST_CHECK;
+int avif_launch_code(const struct avif_encode_batch *batch, void *description,
+                     struct CUstream_st *stream) MUST_CHECK;
 
 DEVICE struct avif_args avif_args_of(const struct avif_encode_batch *batch, void *description)
 {

@@ -75,18 +75,21 @@ LOOKUP uint16_t *avif_init_cdf_runs(uint16_t *to, const struct avif_cdf_run *run
     return to;
 }
 
-LOOKUP void avif_init_cdfs(struct avif_cdfs *cdfs, int quantiser_index)
+/* There are several sets of first probabilities, by the quantiser index (AV1 8.3.1). */
+enum { CDF_SETS = 4 };
+DEVICE int avif_cdf_set(int quantiser_index)
 {
-    int range = quantiser_index <= 20    ? 0
-                : quantiser_index <= 60  ? 1
-                : quantiser_index <= 120 ? 2
-                                         : 3;
+    return quantiser_index <= 20 ? 0 : quantiser_index <= 60 ? 1 : quantiser_index <= 120 ? 2 : 3;
+}
+
+LOOKUP void avif_init_cdfs(struct avif_cdfs *cdfs, int set)
+{
     uint16_t *to = (uint16_t *)cdfs;
     to = avif_init_cdf_runs(to, avif_mode_runs, sizeof avif_mode_runs / sizeof *avif_mode_runs,
                             avif_cdf_modes);
     (void)avif_init_cdf_runs(to, avif_coefficient_runs,
                              sizeof avif_coefficient_runs / sizeof *avif_coefficient_runs,
-                             avif_cdf_coefficients[range]);
+                             avif_cdf_coefficients[set]);
 }
 
 /* Adapts a context to a symbol. */
