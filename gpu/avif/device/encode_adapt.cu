@@ -3,14 +3,14 @@
  * part.
  *
  * A block of threads has an image. It sorts some thousand tokens at a time by their contexts. Then
- * some lanes adapt a context to its tokens, which become ready tokens.
+ * a warp or a thread adapts a context to its tokens, which become ready tokens.
  */
 #include "gpu/avif/device/ready.h"
 #include "gpu/avif/device/warp.h"
 
 #define ADAPT_THREADS  256
 #define ADAPT_WARPS    (ADAPT_THREADS / WARP_LANES)
-#define ADAPT_RESIDENT 4
+#define ADAPT_RESIDENT 3
 
 /* A single bit, as most literals are, becomes one of two symbols of the same probability. */
 SIMT uint32_t ready_literal(avif_token token)
@@ -29,6 +29,16 @@ SIMT uint32_t ready_literal(avif_token token)
 #define SLOT_ENTRIES 4
 #define SLOTS        (CDF_ENTRIES / SLOT_ENTRIES)
 #define SLOTS_EACH   ((SLOTS + ADAPT_THREADS - 1) / ADAPT_THREADS)
+/* Warps adapt contexts that have so many tokens of a chunk, those with very many first; threads
+ * adapt the others. */
+#define LONG_TOKENS      12
+#define VERY_LONG_TOKENS 192
+#define LONG_SLOTS_MAX   (CHUNK_TOKENS / LONG_TOKENS)
+
+/* How the entries of a context were before each of some tokens: by token, then by entry. */
+struct adapt_history {
+    uint16_t entries[WARP_LANES * 16];
+};
 
 struct adapt_shared {
     struct avif_cdfs cdfs;
@@ -36,11 +46,15 @@ struct adapt_shared {
     /* The tokens of each slot, in their order: their places in `tokens`, and from bit 12 on their
      * symbols. */
     uint16_t order[CHUNK_TOKENS];
-    /* Of each warp: how many of its tokens have a slot; then where in `order` they begin. */
-    uint16_t places[ADAPT_WARPS][SLOTS];
+    uint16_t begins[SLOTS + 2]; /* of each slot in `order`, and the end */
+    union {
+        /* Of each warp: how many of its tokens have a slot; then where in `order` they begin. */
+        uint16_t places[ADAPT_WARPS][SLOTS];
+        struct adapt_history histories[ADAPT_WARPS];
+    } of;
+    uint16_t long_slots[LONG_SLOTS_MAX];
     uint32_t sums[WARP_LANES];
-    uint32_t sorted;       /* tokens in `order` */
-    uint32_t groups_taken; /* of slots, by warps */
+    uint32_t long_count, long_taken, groups_taken; /* by warps */
 } __attribute__((aligned(16)));
 
 /* Counts the tokens of the warp by their slots. `ranks`: of the lane's tokens, among those of the
@@ -49,7 +63,7 @@ SIMT void count_slots(struct adapt_shared *shared, const uint32_t tokens[CHUNK_E
                       uint32_t ranks[CHUNK_EACH])
 {
     int warp = thread_index() / WARP_LANES, lane = lane_index();
-    uint16_t *counts = shared->places[warp];
+    uint16_t *counts = shared->of.places[warp];
     UNROLL
     for (int i = 0; i < CHUNK_EACH; i++) {
         uint32_t token = tokens[i], symbols = token >> TOKEN_SYMBOLS & 31;
@@ -66,23 +80,40 @@ SIMT void count_slots(struct adapt_shared *shared, const uint32_t tokens[CHUNK_E
     }
 }
 
-/* Replaces the counts by places: first those of the lowest slot, by warps. */
+/* Replaces the counts by places: first those of the lowest slot, by warps. Lists the slots with
+ * many tokens. */
 SIMT void place_slots(struct adapt_shared *shared)
 {
-    uint32_t sum = 0, total;
+    uint32_t counts[SLOTS_EACH], sum = 0, total;
     int first = thread_index() * SLOTS_EACH;
-    for (int slot = first; slot < avif_min(first + SLOTS_EACH, SLOTS); slot++)
-        for (int warp = 0; warp < ADAPT_WARPS; warp++)
-            sum += shared->places[warp][slot];
+    UNROLL
+    for (int i = 0; i < SLOTS_EACH; i++) {
+        counts[i] = 0;
+        if (first + i < SLOTS)
+            for (int warp = 0; warp < ADAPT_WARPS; warp++)
+                counts[i] += shared->of.places[warp][first + i];
+        sum += counts[i];
+        if (counts[i] >= VERY_LONG_TOKENS)
+            shared->long_slots[atomic_add(&shared->long_count, 1)] = (uint16_t)(first + i);
+    }
     uint32_t at = block_scan(sum, &total, shared->sums);
-    for (int slot = first; slot < avif_min(first + SLOTS_EACH, SLOTS); slot++)
+    UNROLL
+    for (int i = 0; i < SLOTS_EACH; i++) {
+        if (counts[i] >= LONG_TOKENS && counts[i] < VERY_LONG_TOKENS)
+            shared->long_slots[atomic_add(&shared->long_count, 1)] = (uint16_t)(first + i);
+        if (first + i >= SLOTS)
+            continue;
+        shared->begins[first + i] = (uint16_t)at;
+        if (counts[i] == 0)
+            continue;
         for (int warp = 0; warp < ADAPT_WARPS; warp++) {
-            uint32_t count = shared->places[warp][slot];
-            shared->places[warp][slot] = (uint16_t)at;
+            uint32_t count = shared->of.places[warp][first + i];
+            shared->of.places[warp][first + i] = (uint16_t)at;
             at += count;
         }
+    }
     if (thread_index() == 0)
-        shared->sorted = total;
+        shared->begins[SLOTS] = (uint16_t)total;
 }
 
 /* A flag of an edge, as avif_put_edge_split codes it. */
@@ -101,46 +132,59 @@ SIMT int rate_of(int count, int symbols)
     return 3 + (count > 15) + (count > 31) + avif_min(highest_bit((uint32_t)symbols), 2);
 }
 
-/* Adapts contexts of up to 4 symbols, 4 lanes each, to the tokens in `order` from `at` to `end`. A
- * lane has an entry of the CDF; the last one writes the ready tokens. */
-SIMT void adapt_fours(struct adapt_shared *shared, uint16_t *cdf, int symbols, uint32_t at,
-                      uint32_t end)
+/* The number of symbols of a context, of which some are flags of edges: those of partitions. */
+#define FLAGGED_SYMBOLS 10
+
+/* Adapts a context to the tokens in `order` from `at` to `end`, by a warp. A lane has an entry, and
+ * a token whose probabilities it looks up when the entries have passed some tokens. Entries of
+ * padding stay 32768. */
+SIMT void adapt_long(struct adapt_shared *shared, uint16_t *cdf, int symbols, uint32_t at,
+                     uint32_t end)
 {
-    int first = lane_index() & -SLOT_ENTRIES, lane = lane_index() - first;
-    int count = at < end ? cdf[3] : 0;
-    int entry = lane < 3 && at < end ? cdf[lane] : 32768;
-    int rate = rate_of(count, symbols), round = (1 << rate) - 1, step = 32768 >> rate;
-    uint32_t next = at < end ? shared->order[at] : 0, steps = warp_max(end - at);
-    bool has_tokens = at < end;
+    uint16_t *history = shared->of.histories[thread_index() / WARP_LANES].entries;
+    int lane = lane_index(), entries = avif_cdf_entries(symbols), count = cdf[entries - 1];
+    int entry = lane < entries - 1 ? cdf[lane] : 32768;
     NO_UNROLL
-    for (uint32_t i = 0; i < steps; i++) {
-        uint32_t place = next % CHUNK_TOKENS, part = (uint32_t)(32768 - entry) >> 6;
-        int symbol = (int)(next / CHUNK_TOKENS);
-        bool is_own = at < end;
-        if (++at < end)
-            next = shared->order[at];
-        uint32_t above = warp_read(part, first + avif_max(symbol - 1, 0));
-        uint32_t below = warp_read(part, first + symbol);
-        if (!is_own)
-            continue;
-        /* entry + ((32768 - entry) >> rate), or entry - (entry >> rate) */
-        entry -= symbol > lane ? entry >> rate : ((entry + round) >> rate) - step;
-        if (lane == 3)
-            shared->tokens[place] =
-                make_ready(symbol > 0 ? above : 512, below, symbols - symbol, symbol == 0);
-        if (count < CDF_COUNT_MAX) {
-            count++;
-            rate = rate_of(count, symbols);
-            round = (1 << rate) - 1;
-            step = 32768 >> rate;
+    for (; at < end; at += WARP_LANES) {
+        uint32_t own = at + (uint32_t)lane < end ? shared->order[at + (uint32_t)lane] : 0;
+        uint32_t left = end - at;
+        int symbol = (int)(own / CHUNK_TOKENS);
+        if (count == CDF_COUNT_MAX && left >= WARP_LANES) {
+            int rate = rate_of(count, symbols), round = (1 << rate) - 1, step = 32768 >> rate;
+            UNROLL
+            for (int i = 0; i < WARP_LANES; i++) {
+                bool above = (int)warp_read((uint32_t)symbol, i) > lane;
+                if (lane < entries)
+                    history[i * entries + lane] = (uint16_t)entry;
+                /* entry - (entry >> rate), or entry + ((32768 - entry) >> rate) */
+                entry -= ((entry + (above ? 0 : round)) >> rate) - (above ? 0 : step);
+            }
+        } else {
+            NO_UNROLL
+            for (int i = 0; i < (int)left && i < WARP_LANES; i++) {
+                int rate = rate_of(count, symbols);
+                bool above = (int)warp_read((uint32_t)symbol, i) > lane;
+                if (lane < entries)
+                    history[i * entries + lane] = (uint16_t)entry;
+                entry += above ? -(entry >> rate) : (32768 - entry) >> rate;
+                count += count < CDF_COUNT_MAX;
+            }
         }
+        warp_barrier();
+        if ((uint32_t)lane < left) {
+            uint32_t above = symbol > 0 ? history[lane * entries + symbol - 1] : 0;
+            uint32_t below = symbol < symbols - 1 ? history[lane * entries + symbol] : 32768;
+            shared->tokens[own % CHUNK_TOKENS] = make_ready(
+                (32768 - above) >> 6, (32768 - below) >> 6, symbols - symbol, symbol == 0);
+        }
+        warp_barrier();
     }
-    if (has_tokens)
-        cdf[lane] = (uint16_t)(lane < 3 ? entry : count);
+    if (lane < entries)
+        cdf[lane] = (uint16_t)(lane < entries - 1 ? entry : count);
 }
 
-/* Adapts any context. Entries of padding stay 32768. One thread. */
-SIMT void adapt_any(struct adapt_shared *shared, uint16_t *cdf, uint32_t at, uint32_t end)
+/* As adapt_long, by a thread. */
+SIMT void adapt_short(struct adapt_shared *shared, uint16_t *cdf, uint32_t at, uint32_t end)
 {
     NO_UNROLL
     for (; at < end; at++) {
@@ -158,7 +202,6 @@ SIMT void adapt_any(struct adapt_shared *shared, uint16_t *cdf, uint32_t at, uin
             make_ready((32768 - above) >> 6, (32768 - below) >> 6, symbols - symbol, symbol == 0);
         /* Two entries at once. */
         uint32_t *pairs = (uint32_t *)(void *)cdf, kept = (0xFFFFu >> rate) * 0x10001;
-        NO_UNROLL
         for (int i = 0; i <= last / 2; i++) {
             uint32_t pair = pairs[i];
             uint32_t lower = (2 * i < symbol ? 0xFFFFu : 0) | (2 * i + 1 < symbol ? ~0xFFFFu : 0);
@@ -170,30 +213,56 @@ SIMT void adapt_any(struct adapt_shared *shared, uint16_t *cdf, uint32_t at, uin
     }
 }
 
-/* Adapts the contexts to the sorted tokens. Warps take groups of slots, the last ones first: those
- * of coefficients, which have most tokens. */
-SIMT void adapt_slots(struct adapt_shared *shared)
+SIMT uint16_t *cdf_of(struct adapt_shared *shared, uint32_t slot)
 {
-    const int each = WARP_LANES / SLOT_ENTRIES, groups = (SLOTS + each - 1) / each;
+    return (uint16_t *)&shared->cdfs + slot * SLOT_ENTRIES;
+}
+
+/* The number of symbols of the context of a slot, which has tokens. */
+SIMT int symbols_of(const struct adapt_shared *shared, uint32_t slot)
+{
+    uint32_t token = shared->tokens[shared->order[shared->begins[slot]] % CHUNK_TOKENS];
+    int symbols = (int)(token >> TOKEN_SYMBOLS & 31);
+    return symbols == 1 ? FLAGGED_SYMBOLS : symbols;
+}
+
+/* Returns the next number to all lanes. */
+SIMT uint32_t take_next(uint32_t *taken)
+{
+    return warp_read(lane_index() == 0 ? atomic_add(taken, 1) : 0, 0);
+}
+
+SIMT void adapt_long_slots(struct adapt_shared *shared)
+{
     NO_UNROLL
     for (;;) {
-        uint32_t taken = lane_index() == 0 ? atomic_add(&shared->groups_taken, 1) : 0;
-        int group = groups - 1 - (int)warp_read(taken, 0);
-        if (group < 0)
+        uint32_t i = take_next(&shared->long_taken);
+        if (i >= shared->long_count)
             break;
-        int slot = avif_min(group * each + lane_index() / SLOT_ENTRIES, SLOTS - 1);
-        uint16_t *cdf = (uint16_t *)&shared->cdfs + slot * SLOT_ENTRIES;
-        uint32_t at = shared->places[0][slot];
-        uint32_t end = slot + 1 < SLOTS ? shared->places[0][slot + 1] : shared->sorted;
-        if (!warp_any(at < end))
-            continue;
-        uint32_t token = at < end ? shared->tokens[shared->order[at] % CHUNK_TOKENS] : 0;
-        int symbols = (int)(token >> TOKEN_SYMBOLS & 31);
-        bool is_small = symbols >= 2 && symbols <= 4;
-        warp_barrier(); /* the tokens are read */
-        adapt_fours(shared, cdf, symbols, at, is_small ? end : at);
-        if (!is_small && at < end && lane_index() % SLOT_ENTRIES == 0)
-            adapt_any(shared, cdf, at, end);
+        uint32_t slot = shared->long_slots[i];
+        int symbols = symbols_of(shared, slot);
+        warp_barrier(); /* the token is read */
+        if (symbols != FLAGGED_SYMBOLS)
+            adapt_long(shared, cdf_of(shared, slot), symbols, shared->begins[slot],
+                       shared->begins[slot + 1]);
+        else if (lane_index() == 0)
+            adapt_short(shared, cdf_of(shared, slot), shared->begins[slot],
+                        shared->begins[slot + 1]);
+    }
+}
+
+/* A thread has a slot. */
+SIMT void adapt_short_slots(struct adapt_shared *shared)
+{
+    NO_UNROLL
+    for (;;) {
+        uint32_t slot = take_next(&shared->groups_taken) * WARP_LANES + (uint32_t)lane_index();
+        if (!warp_any(slot < SLOTS))
+            break;
+        uint32_t count = slot < SLOTS ? shared->begins[slot + 1] - shared->begins[slot] : 0;
+        if (count > 0 && count < LONG_TOKENS)
+            adapt_short(shared, cdf_of(shared, slot), shared->begins[slot],
+                        shared->begins[slot + 1]);
     }
 }
 
@@ -216,11 +285,11 @@ KERNEL(adapt_tokens, ADAPT_THREADS, ADAPT_RESIDENT, struct avif_args)
             uint32_t at = chunk + (uint32_t)(own + i * WARP_LANES);
             tokens[i] = at < count ? image->tokens[at] : 0;
         }
-        uint32_t *places = (uint32_t *)(void *)shared->places;
+        uint32_t *places = (uint32_t *)(void *)shared->of.places;
         for (int i = thread_index(); i < ADAPT_WARPS * SLOTS / 2; i += ADAPT_THREADS)
             places[i] = 0;
         if (thread_index() == 0)
-            shared->groups_taken = 0;
+            shared->long_count = shared->long_taken = shared->groups_taken = 0;
         block_barrier();
         count_slots(shared, tokens, ranks);
         block_barrier();
@@ -229,12 +298,13 @@ KERNEL(adapt_tokens, ADAPT_THREADS, ADAPT_RESIDENT, struct avif_args)
         UNROLL
         for (int i = 0; i < CHUNK_EACH; i++)
             if (tokens[i] >> TOKEN_SYMBOLS & 31)
-                shared->order[shared->places[thread_index() / WARP_LANES]
-                                            [(tokens[i] & 0xFFFF) / SLOT_ENTRIES] +
+                shared->order[shared->of.places[thread_index() / WARP_LANES]
+                                               [(tokens[i] & 0xFFFF) / SLOT_ENTRIES] +
                               ranks[i]] = (uint16_t)((uint32_t)(own + i * WARP_LANES) |
                                                      (tokens[i] >> TOKEN_SYMBOL) * CHUNK_TOKENS);
         block_barrier();
-        adapt_slots(shared);
+        adapt_long_slots(shared);
+        adapt_short_slots(shared);
         block_barrier();
         UNROLL
         for (int i = 0; i < CHUNK_EACH; i++) {

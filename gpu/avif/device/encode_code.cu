@@ -121,6 +121,7 @@ SIMT int merge_ranges(struct range_work *work, struct ranges *ranges, struct ori
                       int count)
 {
     int lane = lane_index(), first[RANGES_EACH], kept = 0;
+    bool leads[RANGES_EACH];
     warp_barrier();
     UNROLL
     for (int k = 0; k < RANGES_EACH; k++) {
@@ -142,9 +143,9 @@ SIMT int merge_ranges(struct range_work *work, struct ranges *ranges, struct ori
     UNROLL
     for (int k = 0; k < RANGES_EACH; k++) {
         int own = k * WARP_LANES + lane;
-        bool is_first = own < count && first[k] == own;
-        uint32_t all = warp_ballot(is_first);
-        if (is_first)
+        leads[k] = own < count && first[k] == own;
+        uint32_t all = warp_ballot(leads[k]);
+        if (leads[k])
             work->numbers[own] = (uint16_t)(kept + count_bits(all & ((1u << lane) - 1)));
         kept += count_bits(all);
     }
@@ -158,7 +159,8 @@ SIMT int merge_ranges(struct range_work *work, struct ranges *ranges, struct ori
     for (int k = 0; k < RANGES_EACH; k++)
         if (k * WARP_LANES + lane < count) {
             work->numbers[k * WARP_LANES + lane] = (uint16_t)first[k];
-            work->ranges[first[k]] = (uint16_t)ranges->of[k];
+            if (leads[k])
+                work->ranges[first[k]] = (uint16_t)ranges->of[k];
         }
     warp_barrier();
     UNROLL
@@ -322,6 +324,9 @@ SIMT void pass_segments(struct avif_descriptor *image, uint32_t segments,
     block_barrier();
 }
 
+/* Tokens that a thread loads at once. */
+#define AHEAD 8
+
 /* Carries into the digits of a segment before `at`, and from there into the segment. */
 SIMT void carry_to(struct avif_descriptor *image, struct avif_segment *segment, uint32_t at,
                    uint32_t carry)
@@ -340,15 +345,22 @@ SIMT void code_segment(struct avif_descriptor *image, uint32_t number)
     uint64_t low = 0; /* CARRY_ROOM + bits bits, and a carry of 2 at most */
     segment->carry = 0;
     NO_UNROLL
-    for (uint32_t i = segment->begin; i < end; i++) {
-        struct step step = follow(&range, image->tokens[i]);
-        low = (low << step.shift) + step.added;
-        for (bits += step.shift; bits >= 16; bits -= 16, at++) {
-            uint32_t left = CARRY_ROOM + bits - 16, digit = (uint32_t)(low >> left);
-            low &= ((uint64_t)1 << left) - 1;
-            set_digit(image->code, at, digit & 0xFFFF);
-            if (digit >> 16)
-                carry_to(image, segment, at, digit >> 16);
+    for (uint32_t i = segment->begin; i < end; i += AHEAD) {
+        uint32_t ready[AHEAD];
+        UNROLL
+        for (uint32_t k = 0; k < AHEAD; k++)
+            ready[k] = i + k < end ? image->tokens[i + k] : READY_NOTHING;
+        UNROLL
+        for (uint32_t k = 0; k < AHEAD; k++) {
+            struct step step = follow(&range, ready[k]);
+            low = (low << step.shift) + step.added;
+            for (bits += step.shift; bits >= 16; bits -= 16, at++) {
+                uint32_t left = CARRY_ROOM + bits - 16, digit = (uint32_t)(low >> left);
+                low &= ((uint64_t)1 << left) - 1;
+                set_digit(image->code, at, digit & 0xFFFF);
+                if (digit >> 16)
+                    carry_to(image, segment, at, digit >> 16);
+            }
         }
     }
     low <<= 32 - CARRY_ROOM - bits;
