@@ -334,24 +334,34 @@ KERNEL(analyse_8, ANALYSE_THREADS, 8, struct avif_args)
         store_choice(image, x, y, 3, &choice, cost);
 }
 
-/* Predicts a block by its best mode to the plane of the reconstruction, which stage B overwrites. A
- * lane has columns. */
-SIMT void predict_plain(const struct plain_edges *edges, const struct strip_block *block, int mode,
-                        int dc)
+/* Predicts a block by its best mode. */
+SIMT struct strip_block predict_plain(struct strip_work *work, const struct plain_edges *edges,
+                                      const struct avif_plane *source, int size, int mode, int dc)
 {
-    int side = 1 << block->size;
-    for (int x = strip_line(block->size); strip_has_line(block->size, 1) && x < side;
-         x += WARP_LANES) {
-        int above = edges->fill_above;
-        if (mode == V_PRED && edges->has_above)
-            above = *avif_sample_at(edges->proxy, avif_min(edges->left + x, edges->last_x),
-                                    edges->top - 1);
-        uint8_t *to = block->to + x;
-        for (int y = 0; y < side; y++, to += block->stride)
-            *to = (uint8_t)(mode == DC_PRED  ? dc
-                            : mode == V_PRED ? above
-                                             : load_left(edges, edges->top + y));
+    bool by_rows = mode == H_PRED;
+    struct strip_block block = {avif_sample_at(source, edges->left, edges->top),
+                                NULL,
+                                source->stride,
+                                size,
+                                1,
+                                by_rows ? work->left : work->above,
+                                !by_rows,
+                                by_rows};
+    warp_barrier();
+    for (int i = lane_index(); i < 1 << size; i += WARP_LANES) {
+        int value = dc;
+        if (mode == V_PRED)
+            value = edges->has_above
+                        ? *avif_sample_at(edges->proxy, avif_min(edges->left + i, edges->last_x),
+                                          edges->top - 1)
+                        : edges->fill_above;
+        if (by_rows)
+            work->left[i] = (uint8_t)load_left(edges, edges->top + i);
+        else
+            work->above[i] = (uint8_t)value;
     }
+    warp_barrier();
+    return block;
 }
 
 /* The costs of the transform of a block, and if it may be the identity, of that. */
@@ -396,10 +406,7 @@ SIMT int64_t analyse_block(struct strip_work *work, const struct avif_encoder *e
         sums[i] += (int)warp_read_xor((uint32_t)sums[i], 16);
     }
     choose_plain(frame, sums, choice);
-    struct strip_block block = {avif_sample_at(plane, left, top),
-                                avif_sample_at(&encoder->reconstruction[0], left, top),
-                                plane->stride, size, 1};
-    predict_plain(&edges, &block, choice->modes[0], dc);
+    struct strip_block block = predict_plain(work, &edges, plane, size, choice->modes[0], dc);
     return cost_block(work, frame, &block, size, choice) +
            avif_cost_of(&frame->quantiser, avif_mode_bits(choice->modes[0], 0) + BITS_PARTITION);
 }

@@ -195,9 +195,10 @@ SIMT uint32_t segment_begin(const uint32_t *tokens, uint32_t at, uint32_t count)
     return count;
 }
 
-/* Tokens after which ranges are merged, from the begin of a segment on. Usually there are less than
- * 64 different ones after the first, and less than 32 after the second. */
-enum { MERGE_FIRST = 32, MERGE_SECOND = 160 };
+/* How many tokens of a segment are followed before ranges are merged for the first time, the second
+ * and the third. Usually less than 64 are left after the first, and less than 32 after the second.
+ */
+enum { MERGE_FIRST = 48, MERGE_SECOND = 144, MERGE_THIRD = 320, MERGES = 4 };
 
 SIMT void follow_part(struct ranges *ranges, int count, const uint32_t *tokens, uint32_t begin,
                       uint32_t end)
@@ -215,7 +216,7 @@ SIMT void follow_segment(struct range_work *work, struct avif_descriptor *image,
     const uint32_t *tokens = image->tokens;
     uint32_t begin = segment_begin(tokens, number * SEGMENT_TOKENS, image->token_count);
     uint32_t end = segment_begin(tokens, (number + 1) * SEGMENT_TOKENS, image->token_count);
-    uint32_t stops[3] = {begin + MERGE_FIRST, begin + MERGE_SECOND, end};
+    uint32_t stops[MERGES] = {begin + MERGE_FIRST, begin + MERGE_SECOND, begin + MERGE_THIRD, end};
     struct ranges ranges;
     struct origins origins;
     int lane = lane_index(), count = SEGMENT_RANGES;
@@ -230,7 +231,7 @@ SIMT void follow_segment(struct range_work *work, struct avif_descriptor *image,
     if (lane == 0)
         image->segments[number].begin = begin;
     NO_UNROLL
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < MERGES; i++) {
         uint32_t stop = stops[i] < end ? stops[i] : end;
         follow_part(&ranges, count, tokens, begin, stop);
         count = merge_ranges(work, &ranges, &origins, count);

@@ -3,7 +3,7 @@
  *
  * The warp has one block, or the blocks of both chroma planes at once, as two parts. A lane has a
  * column of samples, and then a row of coefficients, in registers: the loops over a line are
- * unrolled for each size. The prediction is in the plane that is reconstructed.
+ * unrolled for each size. The prediction is in shared memory.
  *
  * All lanes of a warp call these functions together.
  */
@@ -23,16 +23,26 @@ struct strip_work {
     /* Columns that are transformed, the decoder's coefficients, rows that are transformed back. */
     int16_t lines[32 * (64 + SAMPLE_GAP)];
     uint32_t most_3[(32 + LEVEL_GAP) * (32 + LEVEL_GAP) / 4]; /* bytes: levels, at most 3 */
-    int16_t luma[16 * 16];                                    /* for chroma from luma */
+    /* Predictions by samples above and to the left, of up to 64 or in parts of up to 32; and chroma
+     * from luma, of both planes. */
+    uint8_t above[64], left[64], from_luma[2 * 16 * 16];
 };
 
 /* What a lane knows of its part of a block. */
 struct strip_block {
     const uint8_t *source;
-    uint8_t *to;   /* the prediction, which the inverse transform changes */
+    uint8_t *to;   /* the reconstruction */
     size_t stride; /* of both */
     int size, parts;
+    /* Shared memory: the prediction of column x and row y is at across * x + down * y. */
+    const uint8_t *predicted;
+    int across, down;
 };
+
+SIMT int strip_predicted(const struct strip_block *block, int x, int y)
+{
+    return block->predicted[block->across * x + block->down * y];
+}
 
 SIMT int strip_part(int size, int parts)
 {
@@ -157,10 +167,10 @@ SIMT int64_t strip_forward_size(struct strip_work *work, const struct strip_bloc
         if (pass == columns) {
             load_line(lines + line * stride, side, v);
         } else {
-            const uint8_t *source = block->source + x, *prediction = block->to + x;
+            const uint8_t *source = block->source + x;
             UNROLL
             for (int y = 0; y < side; y++) {
-                v[y] = source[(size_t)y * block->stride] - prediction[(size_t)y * block->stride];
+                v[y] = source[(size_t)y * block->stride] - strip_predicted(block, x, y);
                 energy += size == 6 ? v[y] * v[y] : 0;
             }
             lost += (int64_t)64 * energy;
@@ -193,15 +203,16 @@ SIMT void strip_forward_identity(struct strip_work *work, const struct strip_blo
     int size = block->size, side = 1 << size;
     warp_barrier();
     for (int i = lane_index(); i < side * side; i += WARP_LANES) {
-        size_t at = (size_t)(i >> size) * block->stride + (size_t)(i & (side - 1));
-        work->coefficients[i + (i >> size) * COEFFICIENT_GAP] =
-            8 * (block->source[at] - block->to[at]);
+        int x = i & (side - 1), y = i >> size;
+        work->coefficients[i + y * COEFFICIENT_GAP] =
+            8 *
+            (block->source[(size_t)y * block->stride + (size_t)x] - strip_predicted(block, x, y));
     }
 }
 
 /* ---- inverse ---- */
 
-/* Transforms the decoder's coefficients in work->lines back, and adds the result to the prediction.
+/* Transforms the decoder's coefficients in work->lines back, and reconstructs the block.
  * Only the first `rows` rows have coefficients other than 0. size: a constant. As in
  * strip_forward_size, but the rows come first. */
 SIMT void strip_inverse_size(struct strip_work *work, const struct strip_block *block, int size,
@@ -241,7 +252,7 @@ SIMT void strip_inverse_size(struct strip_work *work, const struct strip_block *
             uint8_t *at = block->to + x;
             UNROLL
             for (int y = 0; y < side; y++, at += block->stride)
-                *at = (uint8_t)avif_clip(*at + ((to[y] + 8) >> 4));
+                *at = (uint8_t)avif_clip(strip_predicted(block, x, y) + ((to[y] + 8) >> 4));
         }
     }
 }
@@ -266,8 +277,19 @@ SIMT void strip_inverse_identity(struct strip_work *work, const struct strip_blo
     int size = block->size, side = 1 << size;
     warp_barrier();
     for (int i = lane_index(); i < side * side; i += WARP_LANES) {
-        uint8_t *at = block->to + (size_t)(i >> size) * block->stride + (size_t)(i & (side - 1));
-        int part = avif_inverse_identity(work->lines[i + (i >> size) * SAMPLE_GAP], size);
-        *at = (uint8_t)avif_clip(*at + ((part + 8) >> 4));
+        int x = i & (side - 1), y = i >> size;
+        int part = avif_inverse_identity(work->lines[i + y * SAMPLE_GAP], size);
+        block->to[(size_t)y * block->stride + (size_t)x] =
+            (uint8_t)avif_clip(strip_predicted(block, x, y) + ((part + 8) >> 4));
     }
+}
+
+/* Reconstructs a block without levels. */
+SIMT void strip_predict(const struct strip_block *block)
+{
+    int size = block->size, side = 1 << size;
+    for (int x = strip_line(size); strip_has_line(size, block->parts) && x < side; x += WARP_LANES)
+        for (int y = 0; y < side; y++)
+            block->to[(size_t)y * block->stride + (size_t)x] =
+                (uint8_t)strip_predicted(block, x, y);
 }

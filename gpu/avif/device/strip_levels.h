@@ -22,6 +22,28 @@ struct strip_costs {
 /* The costs of luma by its activity; then those of chroma. */
 enum { STRIP_CHROMA = ACTIVITIES, STRIP_COSTS };
 
+/* The scans of sizes below 5: positions as lane_positions, and ranks less 1. */
+enum { STRIP_SCANS = 16 + 64 + 256 };
+struct strip_scans {
+    uint8_t positions[STRIP_SCANS], ranks[STRIP_SCANS];
+};
+
+SIMT int strip_scan_first(int size)
+{
+    return size == 2 ? 0 : size == 3 ? 16 : 80;
+}
+
+/* By all `threads` threads of a block. */
+SIMT void strip_set_scans(const struct avif_common *common, int threads, struct strip_scans *to)
+{
+    for (int size = 2; size < 5; size++)
+        for (int i = thread_index(); i < 1 << 2 * size; i += threads) {
+            int at = strip_scan_first(size) + i;
+            to->positions[at] = (uint8_t)common->lane_positions[size - 2][i];
+            to->ranks[at] = (uint8_t)(common->scans.ranks[size - 2][i] - 1);
+        }
+}
+
 /* The quantisers of an image in shared memory. */
 struct strip_quantiser {
     struct avif_quantiser of;
@@ -91,15 +113,40 @@ SIMT struct strip_share strip_share_of(int size, int parts)
     return to;
 }
 
+/* Where strips find the order of coefficients. */
+struct strip_order {
+    const struct avif_common *common;
+    const struct strip_scans *scans;
+};
+
 /* Coefficient i of the lane, in the order of the scan. */
-SIMT int strip_position(const struct avif_common *common, const struct strip_share *share, int size,
+SIMT int strip_position(const struct strip_order *order, const struct strip_share *share, int size,
                         int i)
 {
-    const uint16_t *positions = common->lane_positions[avif_min(size, 5) - 2];
-    if (share->lanes == WARP_LANES || size == 2)
-        return positions[i * WARP_LANES + share->lane];
-    int half = share->each / 2;
-    return positions[(i & (half - 1)) * WARP_LANES + 2 * share->lane + (i >= half)];
+    int half = share->each / 2, at = i * WARP_LANES + share->lane;
+    if (share->lanes != WARP_LANES && size != 2)
+        at = (i & (half - 1)) * WARP_LANES + 2 * share->lane + (i >= half);
+    return size < 5 ? order->scans->positions[strip_scan_first(size) + at]
+                    : order->common->lane_positions[3][at];
+}
+
+/* The most of, and the sum over, the lanes of a part. value >= 0 */
+SIMT int strip_most(const struct strip_share *share, int value)
+{
+    if (share->lanes == WARP_LANES)
+        return (int)warp_max((uint32_t)value);
+    int first = (int)warp_max(share->part == 0 ? (uint32_t)value : 0);
+    int second = (int)warp_max(share->part == 1 ? (uint32_t)value : 0);
+    return share->part == 0 ? first : second;
+}
+
+SIMT int strip_sum(const struct strip_share *share, int value)
+{
+    if (share->lanes == WARP_LANES)
+        return (int)warp_sum((uint32_t)value);
+    int first = (int)warp_sum(share->part == 0 ? (uint32_t)value : 0);
+    int second = (int)warp_sum(share->part == 1 ? (uint32_t)value : 0);
+    return share->part == 0 ? first : second;
 }
 
 SIMT int64_t strip_read_64(int64_t value, int lane)
@@ -148,7 +195,7 @@ SIMT int strip_lower(const struct strip_quantiser *quantiser, const struct strip
 
 /* Replaces coefficients by their lowered levels, and returns how many are kept: as cut_tail of
  * choose_levels.c, which compares the sums of gains from each coefficient to the last one. */
-SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
+SIMT int strip_cut(struct strip_work *work, const struct strip_order *order,
                    const struct strip_quantiser *quantiser, const struct strip_costs *costs,
                    const struct strip_share *share, int size)
 {
@@ -160,7 +207,7 @@ SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
     uint32_t nonzero = 0;
     NO_UNROLL
     for (int i = share->each - 1; i >= 0; i--) {
-        int at = strip_position(common, share, size, i), row = at >> bits;
+        int at = strip_position(order, share, size, i), row = at >> bits;
         int coefficient = coefficients[at + row], value = avif_abs(coefficient);
         int level =
             strip_lower(quantiser, costs, most_3 + at + row * LEVEL_GAP, stride, value, at > 0);
@@ -176,33 +223,26 @@ SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
             best = i;
         }
     }
-    /* Add the sums of the lanes after this one. */
-    int64_t above = sum;
-    NO_UNROLL
-    for (int by = 1; by < share->lanes; by *= 2) {
-        int64_t other = strip_read_64(above, (lane_index() + by) & (WARP_LANES - 1));
-        above += share->lane + by < share->lanes ? other : 0;
-    }
-    least += above - sum;
+    /* Join the coefficients of each lane with those of the lanes after it. */
     best += share->lane * share->each;
     NO_UNROLL
     for (int by = 1; by < share->lanes; by *= 2) {
-        int64_t other = strip_read_64(least, lane_index() ^ by);
-        int at = (int)warp_read_xor((uint32_t)best, by);
-        bool is_better = other < least || (other == least && at > best);
-        least = is_better ? other : least;
+        int from = (lane_index() + by) & (WARP_LANES - 1);
+        int64_t other_sum = strip_read_64(sum, from), other = strip_read_64(least, from);
+        int at = (int)warp_read((uint32_t)best, from);
+        bool is_better = other <= least + other_sum;
+        least = is_better ? other : least + other_sum;
         best = is_better ? at : best;
+        sum += other_sum;
     }
-    best = least < 0 ? best : share->count;
+    best = (int)warp_read((uint32_t)(least < 0 ? best : share->count), lane_index() - share->lane);
     /* Down to the last level that is not 0. */
     int before = best - share->lane * share->each, last = 0;
     if (before < share->each)
         nonzero &= before <= 0 ? 0 : (1u << before) - 1;
     if (nonzero != 0)
         last = share->lane * share->each + highest_bit(nonzero) + 1;
-    NO_UNROLL
-    for (int by = 1; by < share->lanes; by *= 2)
-        last = avif_max(last, (int)warp_read_xor((uint32_t)last, by));
+    last = strip_most(share, last);
     warp_barrier();
     return last;
 }
@@ -210,7 +250,7 @@ SIMT int strip_cut(struct strip_work *work, const struct avif_common *common,
 /* Quantises work->coefficients. Writes the levels of the lane's part in raster order, and the
  * decoder's coefficients to work->lines. If no part has a level, nothing is written. own: the
  * index of the part's costs */
-SIMT struct strip_levels strip_quantise(struct strip_work *work, const struct avif_common *common,
+SIMT struct strip_levels strip_quantise(struct strip_work *work, const struct strip_order *order,
                                         const struct strip_quantiser *quantiser, int own, int size,
                                         int parts, int16_t *levels)
 {
@@ -220,29 +260,26 @@ SIMT struct strip_levels strip_quantise(struct strip_work *work, const struct av
     if (!strip_classes(work, quantiser, &share, size, parts))
         return to;
     warp_barrier();
-    to.end = strip_cut(work, common, quantiser, &quantiser->costs[own], &share, size);
+    to.end = strip_cut(work, order, quantiser, &quantiser->costs[own], &share, size);
     if (warp_ballot(to.end > 0) == 0)
         return to;
-    const uint16_t *ranks = common->scans.ranks[avif_min(size, 5) - 2];
+    const uint16_t *large_ranks = order->common->scans.ranks[3];
+    const uint8_t *ranks = order->scans->ranks + strip_scan_first(size);
     int bits = avif_min(size, 5), side = 1 << bits, last = 0, sum = 0;
     int stride = (1 << size) + SAMPLE_GAP;
     const int32_t *kept = work->coefficients + share.part * side * (side + COEFFICIENT_GAP);
     int16_t *lines = work->lines + share.part * (1 << size) * stride;
     for (int i = share.lane; i < share.count; i += share.lanes) {
-        int row = i >> bits, level = ranks[i] > to.end ? 0 : kept[i + row];
+        int row = i >> bits, rank = size < 5 ? ranks[i] : large_ranks[i] - 1;
+        int level = rank >= to.end ? 0 : kept[i + row];
         levels[i] = (int16_t)level;
         lines[row * stride + (i & (side - 1))] =
             (int16_t)avif_dequantise(level, quantiser->of.steps[i > 0], size);
         sum += avif_abs(level);
         last = level != 0 ? row + 1 : last;
     }
-    NO_UNROLL
-    for (int by = 1; by < share.lanes; by *= 2) {
-        sum += (int)warp_read_xor((uint32_t)sum, by);
-        last = avif_max(last, (int)warp_read_xor((uint32_t)last, by));
-    }
-    to.rows = last;
-    to.context.sum = (uint8_t)avif_min(sum, 63);
+    to.rows = strip_most(&share, last);
+    to.context.sum = (uint8_t)avif_min(strip_sum(&share, sum), 63);
     int dc = to.end > 0 ? kept[0] : 0;
     to.context.dc_sign = dc == 0 ? 0 : dc < 0 ? 1 : 2;
     return to;
