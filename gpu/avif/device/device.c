@@ -82,7 +82,7 @@ static size_t place(uint8_t *memory, struct avif_descriptor *to)
     encoder->levels = take(&work, superblocks * LEVELS * sizeof *encoder->levels);
     to->costs = take(&work, superblocks * CHOICES * sizeof *to->costs);
     to->progress = take(&work, (size_t)frame->superblocks_y * STRIPS * sizeof *to->progress);
-    to->token_counts = take(&work, superblocks * WARP_LANES * sizeof *to->token_counts);
+    to->token_counts = take(&work, superblocks * TOKEN_PARTS * sizeof *to->token_counts);
     to->token_room = (uint32_t)(TOKENS_LEAST + samples * TOKENS_PER_SAMPLE);
     to->tokens = take(&work, to->token_room * sizeof *to->tokens);
     size_t segments = (to->token_room + SEGMENT_TOKENS - 1) / SEGMENT_TOKENS;

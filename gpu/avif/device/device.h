@@ -22,6 +22,9 @@ extern "C" {
 enum { AVIF_HEADER_ROOM = 64 };
 enum { STRIPS = 2 }; /* of a row of superblocks */
 
+/* Tokens of a superblock are counted by cells, and by planes. */
+enum { TOKEN_PARTS = CELLS * PLANES };
+
 /* Tokens are coded in segments of about so many. What follows a segment depends on the range before
  * it, of which only the bits from 8 on count: one of SEGMENT_RANGES. */
 enum { SEGMENT_TOKENS = 2048, SEGMENT_RANGES = 128 };
@@ -51,7 +54,7 @@ struct avif_descriptor {
     int64_t *costs;                               /* of the choices of stage A */
     /* Of each strip: how many columns of 32 samples are reconstructed. */
     uint32_t *progress;
-    uint32_t *token_counts; /* of each superblock: WARP_LANES counts; then where they begin */
+    uint32_t *token_counts; /* of each superblock: TOKEN_PARTS counts; then where they begin */
     avif_token *tokens;     /* then with their probabilities, see ready.h */
     struct avif_segment *segments; /* and one after the last one */
     struct avif_passage *passages; /* of each segment: SEGMENT_RANGES */

@@ -290,23 +290,31 @@ DEVICE void avif_put_depth(struct avif_tokeniser *to, const struct avif_block *b
         avif_put_one(to, CONTEXT(depth), 3 * (block->size - 4) + context, 3, depth);
 }
 
-/* Appends what follows the modes and palettes of a block. */
-DEVICE void avif_tokenise_transforms(struct avif_tokeniser *to, int x, int y)
+/* Appends the transforms of a plane of a block. */
+DEVICE void avif_tokenise_plane(struct avif_tokeniser *to, int x, int y, int plane)
 {
     struct avif_level_context edge[16];
     const struct avif_block *block = avif_block_at(to->encoder, x, y);
-    if (to->encoder->frame.tools.split_transforms)
-        avif_put_depth(to, block, x, y);
     if (block->skip)
         return;
     memset(edge, 0, sizeof edge);
-    avif_put_luma(to, block, x, y, edge);
-    for (int plane = 1; plane < to->encoder->frame.planes; plane++) {
-        struct avif_coded coded = avif_coded_at(to, plane, x / 2, y / 2, block->size - 1, edge);
-        coded.levels = avif_levels_of(to->encoder, plane, x, y);
-        coded.end = block->ends[3 + plane];
-        avif_put_transform(to, &coded, block->size - 1, block->mode, DCT_DCT);
+    if (plane == 0) {
+        avif_put_luma(to, block, x, y, edge);
+        return;
     }
+    struct avif_coded coded = avif_coded_at(to, plane, x / 2, y / 2, block->size - 1, edge);
+    coded.levels = avif_levels_of(to->encoder, plane, x, y);
+    coded.end = block->ends[3 + plane];
+    avif_put_transform(to, &coded, block->size - 1, block->mode, DCT_DCT);
+}
+
+/* Appends what follows the modes and palettes of a block. */
+DEVICE void avif_tokenise_transforms(struct avif_tokeniser *to, int x, int y)
+{
+    if (to->encoder->frame.tools.split_transforms)
+        avif_put_depth(to, avif_block_at(to->encoder, x, y), x, y);
+    for (int plane = 0; plane < to->encoder->frame.planes; plane++)
+        avif_tokenise_plane(to, x, y, plane);
 }
 
 #undef CONTEXT
