@@ -79,11 +79,11 @@ int main(int argc, char **argv)
                                           .capacity = capacity,
                                           .describe = describe,
                                           .launch = launch};
-    const struct batch_row rows[] = {{640, 427, 1, 16},   {640, 427, 1, 64},
-                                     {640, 427, 1, 300},  {640, 427, 1, 900},
-                                     {640, 427, 4, 16},   {640, 427, 5, 60},
-                                     {1200, 800, 1, 64},  {2560, 1600, 1, 1},
-                                     {2560, 1600, 1, 16}, {0}};
+    /* The rows of 300 images in flight are one batch, and smaller ones in several streams. */
+    const struct batch_row rows[] = {{640, 427, 1, 16},  {640, 427, 1, 64},   {640, 427, 2, 32},
+                                     {640, 427, 1, 300}, {640, 427, 2, 150},  {640, 427, 3, 100},
+                                     {640, 427, 5, 60},  {640, 427, 1, 900},  {1200, 800, 1, 64},
+                                     {2560, 1600, 1, 1}, {2560, 1600, 1, 16}, {0}};
     return batches_measure(argc, argv, &encoder, rows);
 }
 

@@ -5,6 +5,8 @@
  * A block of threads has an image. It sorts some thousand tokens at a time by their contexts. Then
  * a warp or a thread adapts a context to its tokens, which become ready tokens.
  */
+#include <assert.h>
+
 #include "gpu/avif/device/ready.h"
 #include "gpu/avif/device/warp.h"
 
@@ -56,6 +58,7 @@ struct adapt_shared {
     uint32_t sums[WARP_LANES];
     uint32_t long_count, long_taken, groups_taken; /* by warps */
 } __attribute__((aligned(16)));
+static_assert(sizeof(struct adapt_shared) <= 64 << 10, "devices before 8.0 have no more");
 
 /* Counts the tokens of the warp by their slots. `ranks`: of the lane's tokens, among those of the
  * warp with their slots. Literals become ready. */

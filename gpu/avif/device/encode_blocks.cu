@@ -378,8 +378,7 @@ SIMT void await(const uint32_t *progress, uint32_t count)
 /* Shows to other warps that the strip is reconstructed up to a column. */
 SIMT void announce(uint32_t *progress, uint32_t count)
 {
-    fence_device();
-    warp_barrier();
+    warp_barrier(); /* publish_word is a fence for what other lanes have written, too */
     if (lane_index() == 0)
         publish_word(progress, count);
 }
