@@ -145,7 +145,7 @@ static bool code_tile(struct job *job, uint8_t *to, size_t capacity)
 {
     const struct avif_frame *frame = &job->encoder.frame;
     const struct avif_bounds *tile = &job->tokeniser.tile;
-    avif_init_cdfs(&job->cdfs.common, avif_cdf_set(frame->quantiser.index));
+    avif_init_cdfs(&job->cdfs.common, frame->quantiser.index, 0, 1);
     if (frame->palettes) {
         avif_init_palette_cdfs(&job->cdfs.palettes);
         memset(job->palettes.above, 0,

@@ -158,18 +158,6 @@ static void set_lane_positions(struct avif_common *common)
     }
 }
 
-static void set_cdfs(const struct avif_descriptor *images, uint32_t count,
-                     struct avif_common *common)
-{
-    bool is_set[CDF_SETS] = {false};
-    for (uint32_t i = 0; i < count; i++) {
-        int set = avif_cdf_set(images[i].encoder.frame.quantiser.index);
-        if (!is_set[set])
-            avif_init_cdfs(&common->cdfs[set], set);
-        is_set[set] = true;
-    }
-}
-
 size_t avif_encode_describe(const struct avif_encode_image *images, uint32_t count,
                             void *description, size_t bytes, struct avif_encode_batch *batch)
 {
@@ -198,6 +186,5 @@ size_t avif_encode_describe(const struct avif_encode_image *images, uint32_t cou
         (struct avif_descriptor *)((uint8_t *)description + batch->images_at);
     for (uint32_t i = 0; i < count; i++)
         write_descriptor(&images[i], &to[i]);
-    set_cdfs(to, count, common);
     return needed;
 }

@@ -69,8 +69,7 @@ struct avif_common {
     /* As scans.positions, where each of 32 lanes has coefficients that follow each other: the first
      * one of each lane, then the second one, and so on. Of 4 x 4: as scans.positions. */
     uint16_t lane_positions[SCAN_SIZES][1024];
-    struct avif_cdfs cdfs[CDF_SETS]; /* only those that an image needs are set */
-    uint32_t rows_taken;             /* by the kernel of stage B; reset by import */
+    uint32_t rows_taken; /* by the kernel of stage B; reset by import */
 };
 
 struct avif_args {

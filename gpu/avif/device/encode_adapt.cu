@@ -277,10 +277,8 @@ KERNEL(adapt_tokens, ADAPT_THREADS, ADAPT_RESIDENT, struct avif_args)
     int own = thread_index() / WARP_LANES * CHUNK_OF_WARP + lane_index();
     if (count > image->token_room)
         return;
-    const struct avif_cdfs *cdfs =
-        &args.common->cdfs[avif_cdf_set(image->encoder.frame.quantiser.index)];
-    for (int i = thread_index(); i < CDF_ENTRIES / 2; i += ADAPT_THREADS)
-        ((uint32_t *)(void *)&shared->cdfs)[i] = ((const uint32_t *)(const void *)cdfs)[i];
+    avif_init_cdfs(&shared->cdfs, image->encoder.frame.quantiser.index, thread_index(),
+                   ADAPT_THREADS);
     NO_UNROLL
     for (uint32_t chunk = 0; chunk < count; chunk += CHUNK_TOKENS) {
         UNROLL

@@ -514,7 +514,8 @@ int avif_launch_code(const struct avif_encode_batch *batch, void *description,
     struct avif_args args = avif_args_of(batch, description);
     uint32_t count = args.image_count;
     /* A warp has one segment if there is a token per sample, more than most photographs have. */
-    args.blocks = batch->superblocks_max;
+    const uint32_t tokens = SUPERBLOCK * SUPERBLOCK, each = RANGE_WARPS * SEGMENT_TOKENS;
+    args.blocks = (batch->superblocks_max * tokens + each - 1) / each;
     int status = LAUNCH(follow_ranges, RANGE_THREADS, dim3(args.blocks, count), 0, stream, args);
     if (status == 0)
         status = LAUNCH(code_tokens, CODE_THREADS, count, 0, stream, args);

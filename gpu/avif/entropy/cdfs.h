@@ -59,37 +59,37 @@ CONSTANT struct avif_cdf_run avif_mode_runs[] = {{13, 25}, {13, 13}, {14, 13}, {
 CONSTANT struct avif_cdf_run avif_coefficient_runs[] = {
     {9, 2}, {11, 2}, {5, 2}, {7, 2}, {4, 420}, {4, 168}, {3, 40}, {2, 90}, {2, 65}, {2, 6}};
 
-/* Copies runs of contexts from a table. Returns the end of the entries. */
+/* Copies runs of contexts from a table. Returns the end of the entries. Of each run, only the
+ * contexts first, first + step and so on are copied, so that threads can share the work. */
 LOOKUP uint16_t *avif_init_cdf_runs(uint16_t *to, const struct avif_cdf_run *runs, int count,
-                                    const uint16_t *from)
+                                    const uint16_t *from, int first, int step)
 {
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < runs[i].contexts; k++) {
-            int values = runs[i].symbols - 1, entries = avif_cdf_entries(runs[i].symbols);
-            for (int at = 0; at < entries - 1; at++)
-                to[at] = at < values ? from[at] : 32768;
-            to[entries - 1] = 0;
-            from += values;
-            to += entries;
-        }
+    for (int i = 0; i < count; i++) {
+        int values = runs[i].symbols - 1, entries = avif_cdf_entries(runs[i].symbols);
+        for (int k = first; k < runs[i].contexts; k += step)
+            for (int at = 0; at < entries; at++)
+                to[k * entries + at] = at < values        ? from[k * values + at]
+                                       : at < entries - 1 ? 32768
+                                                          : 0;
+        from += runs[i].contexts * values;
+        to += runs[i].contexts * entries;
+    }
     return to;
 }
 
-/* There are several sets of first probabilities, by the quantiser index (AV1 8.3.1). */
-enum { CDF_SETS = 4 };
-DEVICE int avif_cdf_set(int quantiser_index)
+/* first, step: as avif_init_cdf_runs */
+LOOKUP void avif_init_cdfs(struct avif_cdfs *cdfs, int quantiser_index, int first, int step)
 {
-    return quantiser_index <= 20 ? 0 : quantiser_index <= 60 ? 1 : quantiser_index <= 120 ? 2 : 3;
-}
-
-LOOKUP void avif_init_cdfs(struct avif_cdfs *cdfs, int set)
-{
+    int range = quantiser_index <= 20    ? 0
+                : quantiser_index <= 60  ? 1
+                : quantiser_index <= 120 ? 2
+                                         : 3;
     uint16_t *to = (uint16_t *)cdfs;
     to = avif_init_cdf_runs(to, avif_mode_runs, sizeof avif_mode_runs / sizeof *avif_mode_runs,
-                            avif_cdf_modes);
+                            avif_cdf_modes, first, step);
     (void)avif_init_cdf_runs(to, avif_coefficient_runs,
                              sizeof avif_coefficient_runs / sizeof *avif_coefficient_runs,
-                             avif_cdf_coefficients[set]);
+                             avif_cdf_coefficients[range], first, step);
 }
 
 /* Adapts a context to a symbol. */

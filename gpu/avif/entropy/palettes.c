@@ -14,7 +14,8 @@ void avif_init_palette_cdfs(struct avif_palette_cdfs *cdfs)
     static const struct avif_cdf_run runs[] = {{2, 12}, {2, 2}, {7, 8}, {2, 5}, {3, 5}, {4, 5},
                                                {2, 5},  {3, 5}, {4, 5}, {5, 5}, {6, 5}, {7, 5},
                                                {8, 5},  {5, 5}, {6, 5}, {7, 5}, {8, 5}};
-    (void)avif_init_cdf_runs((uint16_t *)cdfs, runs, sizeof runs / sizeof *runs, avif_cdf_palettes);
+    (void)avif_init_cdf_runs((uint16_t *)cdfs, runs, sizeof runs / sizeof *runs, avif_cdf_palettes,
+                             0, 1);
 }
 
 /* first: a CONTEXT whose indices are 0; index: of the contexts that follow it */
