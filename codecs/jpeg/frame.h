@@ -66,9 +66,9 @@ struct jpeg_frame {
     struct jpeg_huffman huffman[JPEG_FRAME_HUFFMAN_MAX]; /* each distinct table once */
 };
 
-/* Returns the length of the headers of a sequential JPEG, up to its compressed data, if these bytes,
- * the beginning of a file, have all of them. libjpeg then reads the same header from them as from
- * the whole file. 0: they do not, or only libjpeg reads such a header. */
+/* Returns the length of a sequential JPEG up to its compressed data, if these bytes, the beginning
+ * of the file, have all of that. libjpeg then reads the same header from them as from the whole
+ * file. 0: they do not, or only libjpeg reads such a header. */
 size_t jpeg_header_bytes(const uint8_t *bytes, size_t length);
 
 /* What a GPU that encodes an image needs: the bytes that libjpeg would write before the compressed

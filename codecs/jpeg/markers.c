@@ -1,4 +1,4 @@
-/* markers.c - finds and reads the marker segments between the scans of a JPEG. */
+/* markers.c - finds and reads the marker segments of a JPEG, and those between its scans. */
 #include "codecs/jpeg/jpeg_state.h"
 
 #include <string.h>
@@ -67,4 +67,27 @@ bool jpeg_read_scan_header(const struct jpeg_decompress_struct *reader, const ui
     if (scan->first == 0)
         return scan->last == 0;
     return scan->count == 1 && scan->first <= scan->last && scan->last < DCTSIZE2;
+}
+
+/* Returns 0 for markers without a segment, and for bytes between segments: only libjpeg reads such
+ * files. */
+size_t jpeg_header_bytes(const uint8_t *bytes, size_t length)
+{
+    bool is_sequential = false;
+    size_t at = 2;
+    if (!codec_has_bytes(bytes, length, 0, "\xFF\xD8", 2))
+        return 0;
+    while (length - at >= 4) {
+        const uint8_t *marker = bytes + at;
+        size_t segment = (size_t)marker[2] << 8 | marker[3];
+        bool has_none = marker[1] <= 1 || (marker[1] >= JPEG_RST0 && marker[1] <= JPEG_EOI);
+        if (marker[0] != 0xFF || marker[1] == 0xFF || has_none || segment < 2 ||
+            length - at - 2 < segment)
+            return 0;
+        is_sequential |= marker[1] == JPEG_MARKER_SOF0 || marker[1] == JPEG_MARKER_SOF1;
+        if (marker[1] == JPEG_MARKER_SOS)
+            return is_sequential ? at + 2 + segment : 0;
+        at += 2 + segment;
+    }
+    return 0;
 }
