@@ -22,10 +22,12 @@ KERNEL(sum_below, THREADS, 1, struct sums)
     uint32_t odd = warp_ballot(thread & 1);
     int thirds = block_count(thread % 3 == 0);
     uint32_t mirrored = warp_read_xor((uint32_t)lane_index(), WARP_LANES - 1);
+    uint32_t quarters = warp_match((uint32_t)lane_index() % 4);
     if (thread >= args.active)
         return;
     block_barrier();
-    if (odd == 0xAAAAAAAA && mirrored == (uint32_t)(WARP_LANES - 1 - lane_index()))
+    if (odd == 0xAAAAAAAA && mirrored == (uint32_t)(WARP_LANES - 1 - lane_index()) &&
+        quarters == 0x11111111u << lane_index() % 4)
         args.to[block_index() * THREADS + thread] = below + total + (uint32_t)thirds;
 }
 
