@@ -199,7 +199,8 @@ static enum status open_frames(struct png_state *state, struct codec_animation *
 
 static enum status no_memory(struct error *error)
 {
-    return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for a frame of a PNG");
+    return error_set(error, STATUS_OUT_OF_MEMORY, /* uncovered: memory */
+                     "no memory for a frame of a PNG");
 }
 
 /* Decodes a frame and draws it. `memory` has its file and its pixels. */
@@ -230,7 +231,7 @@ enum status png_next_frame(void *state, struct codec_animation *animation,
     struct apng_state *apng = &animation->apng;
     struct apng_frame frame;
     if (animation->next == 0 && open_frames(state, animation, error) != STATUS_OK)
-        return error->status;
+        return error->status; /* uncovered: memory */
     apng->reader.deadline_ns = animation->limits.deadline_ns;
     if (!apng_find_frame(&apng->reader, &frame, error))
         return error_set(error, STATUS_INTERNAL, /* uncovered: net (tests/coverage/reasons.txt) */
