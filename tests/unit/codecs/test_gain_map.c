@@ -200,4 +200,22 @@ TEST(test_metadata)
     picture_free(&file);
 }
 
+/* Only the image after the first one tells whether it is a gain map. The codec keeps the header of
+ * the file before, which is the same. */
+TEST(test_equal_headers)
+{
+    char other[] = APPLE_NAME;
+    other[0] = 'U';
+    struct picture_file files[] = {make_pair(true, 2, APPLE_NAME), make_pair(true, 2, other)};
+    size_t header = files[0].length - strlen(other);
+    for (int i = 0; i < 4; i++) {
+        const struct picture_file *file = &files[i % 2];
+        assert_memory_equal(file->bytes, files[0].bytes, header);
+        assert_int_equal(rig_probe(&rig, file), STATUS_OK);
+        assert_int_equal(rig.info.gain_map, i % 2 == 0);
+    }
+    picture_free(&files[0]);
+    picture_free(&files[1]);
+}
+
 TEST_MAIN(.name = "gain_map", .each_setup = rig_setup, .each_teardown = rig_teardown)
