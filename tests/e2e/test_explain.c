@@ -20,6 +20,9 @@ static void put_images(void)
     const struct apng_part frames[] = {{.image = rgb, .disposal = 1}, {.image = rgb}};
     const struct apng_file apng = {.frames = frames, .count = 2};
     world_put_picture(w, "apng.png", apng_write(&apng));
+    const struct picture_png wide = {.width = 20, .height = 10, .colour_type = 2, .bit_depth = 16};
+    const struct apng_part deep[] = {{.image = wide}, {.image = wide}};
+    world_put_picture(w, "deep.png", apng_write(&(struct apng_file){.frames = deep, .count = 2}));
     struct picture_file bare = picture_png(&rgb);
     apng_announce(&bare, 3, 0);
     world_put_picture(w, "bare.png", bare);
@@ -331,6 +334,10 @@ TEST(test_apng)
     check_lines(explain("{'input':'apng.png','frames':'all','output':'%n.png'}", 0, ""),
                 "input    apng.png: png, 20 x 10 x 3, one of 2 frames, ", ": png, 20 x 10 x 3",
                 NULL);
+    /* A frame has 8 bits per sample, even if the file and the output have 16. */
+    check_lines(explain("{'input':'deep.png','frames':'all',"
+                        "'output':{'path':'%n.png','depth':16}}", 0, ""),
+                "decode   colour: 20 x 10 x 3, 640 bytes", "pass 1  widen", NULL);
 }
 
 /* The parameters that the job gives; as JSON, all those of the format. */
@@ -624,7 +631,7 @@ TEST(test_usage)
 TEST(test_nothing_was_written)
 {
     assert_int_equal(text_file_count(w->out, ""), 0);
-    assert_int_equal(text_file_count(w->in, ""), 7);
+    assert_int_equal(text_file_count(w->in, ""), 8);
 }
 
 WORLD_MAIN(ONE_WORLD, .servers = WORLD_NO_REDIS, .fill = put_images)
