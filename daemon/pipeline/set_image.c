@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codecs/animation.h"
 #include "conf/clock.h"
 #include "conf/log.h"
 #include "daemon/pipeline/admission.h"
@@ -249,7 +250,7 @@ void set_image_model(struct image_set *set, const struct job_run *owner)
 static void take_input(struct job_run *run, struct set_item *item)
 {
     struct source_image *source = &item->source;
-    run->is_frame = run->set->source.animation.frames > 1;
+    run->is_frame = codec_is_animation(&run->set->source.animation);
     run->input.bytes = source->bytes;
     run->input.file = source->block;
     source->block = (struct pool_block){0};

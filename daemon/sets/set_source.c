@@ -319,7 +319,8 @@ static bool open_frames(struct set_source *source, struct error *error)
     source->animation = (struct image_info){.format = frames->animation.info.format,
                                             .width = frames->animation.info.width,
                                             .height = frames->animation.info.height,
-                                            .frames = frames->animation.info.frames};
+                                            .frames = frames->animation.info.frames,
+                                            .frames_apart = frames->animation.info.frames_apart};
     return true;
 }
 

@@ -258,6 +258,10 @@ TEST(test_a_large_job_beside_an_animation)
     gif.count = test_quick() ? 5 : frames;
     world_put_picture(w, "long.movie", gif_write(&gif));
     put_png("large.png", .width = 640, .height = 640, .colour_type = 2, .level = 1);
+    const struct picture_png still = {.width = side, .height = side, .colour_type = 2};
+    const struct apng_part frame = {.image = still};
+    const struct apng_file apng = {.frames = &frame, .count = 1, .hidden = &still};
+    world_put_picture(w, "one.png", apng_write(&apng));
     strcpy(w->ns, "lane");
     struct process *daemon = start_ready(1, "--host_bytes=288M");
     world_push(w, "{'input':'long.movie','frames':'all','output':'long.webp',"
@@ -271,6 +275,8 @@ TEST(test_a_large_job_beside_an_animation)
     }
     /* Nor may a frame wait for its own animation. */
     fails("{'input':'long.movie','frames':'all','output':{'path':'%n.jxl','lossless':true}}",
+          "over_budget", "encoding a frame needs");
+    fails("{'input':'one.png','frames':'all','output':{'path':'%n.jxl','lossless':true}}",
           "over_budget", "encoding a frame needs");
     check_stop(daemon);
     strcpy(w->ns, "gpuimgd");
