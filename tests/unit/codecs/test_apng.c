@@ -61,6 +61,7 @@ static void expect_frames(const struct apng_file *apng)
     assert_int_equal(play_from(&file), STATUS_OK);
     assert_int_equal(animation.info.frames, apng->count);
     assert_false(animation.info.ends_early);
+    assert_int_equal(animation.info.frames_apart, apng->hidden != NULL);
     size_t count = (size_t)canvas.width * canvas.height;
     double *wanted = calloc(2 * RGBA * count, sizeof *wanted);
     for (uint32_t i = 0; i < apng->count; i++) {
@@ -398,7 +399,8 @@ TEST(test_damaged_order)
                        "frame 0 of the PNG is missing or damaged: num_frames of acTL is 3");
 }
 
-/* The CRC of a chunk is wrong. Only that of other chunks does not matter to lenient limits. */
+/* The CRC of a chunk is wrong, and its data is not. Only the CRCs of other chunks do not matter to
+ * lenient limits. */
 TEST(test_damaged_crcs)
 {
     static const struct {
@@ -409,11 +411,22 @@ TEST(test_damaged_crcs)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char part[64];
         struct picture_file file = small_file(false);
-        picture_png_insert(&file, "IEND", "teXt", "x", 1);
-        file.bytes[find(&file, cases[i].type, cases[i].number) + 8] ^= 1;
+        picture_png_insert(&file, "fdAT", "teXt", "x", 1);
+        uint8_t *chunk = file.bytes + find(&file, cases[i].type, cases[i].number);
+        chunk[8 + ((size_t)chunk[2] << 8 | chunk[3])] ^= 1;
         snprintf(part, sizeof part, "the CRC of a chunk %s is wrong", cases[i].type);
         expect_damage_once(file, cases[i].left, part);
     }
+}
+
+/* Damage after the data of a frame is that of the next one. */
+TEST(test_damage_after_a_frame)
+{
+    struct picture_file file = small_file(false);
+    picture_png_insert(&file, "IEND", "teXt", "x", 1);
+    struct picture_file cut = picture_cut(&file, file.length - 14); /* in teXt */
+    picture_free(&file);
+    expect_damage_once(cut, 3, "frame 3 of the PNG is missing or damaged: the file ends");
 }
 
 /* The compressed pixels of a frame are damaged, or too few. */
@@ -512,6 +525,24 @@ TEST(test_limits_of_frames)
     assert_int_equal(play_from(&file), STATUS_OK);
     animation.limits.deadline_ns = 1;
     assert_int_equal(codec_animation_next(&animation, &canvas, &rig.error), STATUS_DECODE_LIMIT);
+    end_play();
+    picture_free(&file);
+}
+
+/* Each frame has its own deadline, also while its chunks are searched. */
+TEST(test_deadline_of_a_frame)
+{
+    enum { side = 700, check_bytes = 256 * 1024 };
+    const struct picture_png image = {
+        .width = side, .height = side, .colour_type = 6, .bit_depth = 16, .level = 1};
+    const struct apng_part frames[] = {{.image = image}, {.image = image}};
+    struct picture_file file = apng_write(&(struct apng_file){.frames = frames, .count = 2});
+    assert_true(file.length > 2 * check_bytes);
+    assert_int_equal(play_from(&file), STATUS_OK);
+    assert_int_equal(codec_animation_next(&animation, &canvas, &rig.error), STATUS_OK);
+    animation.limits.deadline_ns = 1;
+    assert_int_equal(codec_animation_next(&animation, &canvas, &rig.error), STATUS_DECODE_LIMIT);
+    assert_string_equal(rig.error.text, "the deadline for decoding passed in frame 1 of the PNG");
     end_play();
     picture_free(&file);
 }
