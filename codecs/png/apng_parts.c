@@ -29,9 +29,9 @@ static bool refuse(const struct apng_reader *reader, struct error *error, const 
     (void)vsnprintf(what, sizeof what, format, list);
     va_end(list);
     return error_fail(error, STATUS_DECODE_FAILED,
-                      "frame %u of the PNG is missing or damaged: %s; lenient takes the frames "
-                      "before it",
-                      reader->frames, what);
+                      "frame %u of the PNG is missing or damaged: %s; lenient takes the %s",
+                      reader->frames, what,
+                      reader->frames > 0 ? "frames before it" : "default image");
 }
 
 void apng_open(struct apng_reader *reader, const uint8_t *bytes, size_t length,
@@ -95,9 +95,13 @@ static bool read_chunk(struct apng_reader *reader, struct chunk *chunk, struct e
 /* Reads the sequence number, with which fcTL and fdAT begin. */
 static bool read_number(struct apng_reader *reader, const struct chunk *chunk, struct error *error)
 {
-    uint32_t number = chunk->bytes >= NUMBER_BYTES ? codec_u32(chunk->data) : 0;
-    if (chunk->bytes < NUMBER_BYTES || (chunk->bytes != CONTROL_BYTES && is_type(chunk, "fcTL")))
-        return refuse(reader, error, "a chunk %.4s has %zu bytes", chunk->type, chunk->bytes);
+    if (is_type(chunk, "fcTL") && chunk->bytes != CONTROL_BYTES)
+        return refuse(reader, error, "a chunk fcTL has %zu bytes; it must have %d", chunk->bytes,
+                      CONTROL_BYTES);
+    if (chunk->bytes < NUMBER_BYTES)
+        return refuse(reader, error, "a chunk %.4s has %zu bytes; it must have at least %d",
+                      chunk->type, chunk->bytes, NUMBER_BYTES);
+    uint32_t number = codec_u32(chunk->data);
     if (number != reader->sequence)
         return refuse(reader, error, "a chunk %.4s has the sequence number %u; it must be %u",
                       chunk->type, number, reader->sequence);

@@ -349,7 +349,7 @@ TEST(test_damaged_controls)
 {
     expect_damage("fcTL", 0, 0, 4, 1, 0,
                   "frame 0 of the PNG is missing or damaged: a chunk fcTL has the sequence number "
-                  "1; it must be 0; lenient takes the frames before it");
+                  "1; it must be 0; lenient takes the default image");
     expect_damage("fcTL", 1, 0, 4, 0, 1, "number 0; it must be 1");
     expect_damage("fdAT", 1, 0, 4, 2, 1, "a chunk fdAT has the sequence number 2; it must be 3");
     expect_damage("fdAT", 0, 0, 4, 0xFFFFFFFF, 1, "number 4294967295; it must be 2");
@@ -382,13 +382,16 @@ static void expect_insert(bool has_hidden, const char *before, const char *type,
 TEST(test_damaged_order)
 {
     static const char control[APNG_CONTROL_BYTES] = "\0\0\0\0\0\0\0\016\0\0\0\011";
-    expect_insert(false, "fcTL", "fcTL", "short", 5, 0, "a chunk fcTL has 5 bytes");
+    expect_insert(false, "fcTL", "fcTL", "short", 5, 0,
+                  "a chunk fcTL has 5 bytes; it must have 26; lenient takes the default image");
     expect_insert(false, "IDAT", "fcTL", control, sizeof control, 0, "no data follows its fcTL");
     expect_insert(false, "IDAT", "fdAT", "\0\0\0\1", 4, 0,
                   "a chunk fdAT follows its fcTL; it must "
                   "be IDAT");
     expect_insert(false, "acTL", "fdAT", "\0\0\0\0", 4, 0, "a chunk fdAT has no fcTL before it");
-    expect_insert(false, "fdAT", "fdAT", "\0\0", 2, 1, "a chunk fdAT has 2 bytes");
+    expect_insert(false, "fdAT", "fdAT", "\0\0", 2, 1,
+                  "a chunk fdAT has 2 bytes; it must have at least 4; lenient takes the frames "
+                  "before it");
     expect_insert(false, "fdAT", "IDAT", "", 0, 1,
                   "a chunk IDAT follows its fcTL; it must be fdAT");
     expect_insert(true, "IDAT", "fdAT", "\0\0\0\0", 4, 0, "a chunk fdAT has no fcTL before it");
