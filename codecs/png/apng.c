@@ -119,7 +119,8 @@ static struct image place_of(const struct image *canvas, const struct apng_frame
     return place;
 }
 
-/* Does with the last frame's rectangle what its disposal says. */
+/* Applies the disposal of the last frame to its rectangle. Before the first frame the canvas is
+ * empty, so APNG_RESTORE of that frame clears its rectangle, as the specification demands. */
 static void dispose(struct apng_state *apng, const struct image *canvas)
 {
     struct image place = place_of(canvas, &apng->last);

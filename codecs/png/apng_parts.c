@@ -154,9 +154,6 @@ static bool read_control(struct apng_reader *reader, const struct chunk *chunk,
                                  .disposal = (enum apng_disposal)data[24],
                                  .blends = data[25] != 0,
                                  .data_type = reader->has_pixels ? "fdAT" : "IDAT"};
-    /* Before the first frame, nothing is on the canvas that could come back. */
-    if (reader->frames == 0 && frame->disposal == APNG_RESTORE)
-        frame->disposal = APNG_CLEAR;
     return check_control(reader, frame, data, error);
 }
 
