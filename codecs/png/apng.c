@@ -4,9 +4,21 @@
 #include "codecs/png/png_kernels.h"
 #include "codecs/png/png_state.h"
 
-enum { RGBA = 4, ALPHA = 3, CHUNK_HEAD = 8, NUMBER_BYTES = 4, IHDR_AT = 8, IHDR_BYTES = 13 };
+/* Channels of a pixel of the canvas, and the index of its alpha. */
+enum { RGBA = 4, ALPHA = 3 };
 
-/* ---- the file of a frame -------------------------------------------------------------------- */
+/* Bytes: length and type before the data of a chunk, the CRC after it, the sequence number at the
+ * beginning of fdAT, and the data of IHDR, whose chunk begins at IHDR_AT in a file. */
+enum { CHUNK_HEAD = 8, CRC_BYTES = 4, NUMBER_BYTES = 4, IHDR_AT = 8, IHDR_BYTES = 13 };
+
+/* Offsets in the data of IHDR (PNG, "IHDR"). */
+enum { IHDR_WIDTH = 0, IHDR_HEIGHT = 4, IHDR_DEPTH = 8, IHDR_COLOUR_TYPE = 9, IHDR_INTERLACE = 12 };
+
+/* ---- the file of a frame --------------------------------------------------------------------
+ *
+ * Signature, IHDR with the sides of the frame, PLTE and tRNS of the animation, the data of the
+ * frame as IDAT, IEND. Palette and transparency are those that libpng has read and checked for the
+ * default image. */
 
 static void put_u32(uint8_t *to, uint32_t value)
 {
@@ -23,6 +35,7 @@ static uint8_t *end_chunk(uint8_t *chunk, const char *type, size_t bytes)
     return chunk + PNG_CHUNK_OVERHEAD + bytes;
 }
 
+/* Returns the byte after the chunk, as the functions put_ below. */
 static uint8_t *put_palette(uint8_t *to, const struct png_state *state)
 {
     png_colorp colours;
@@ -35,7 +48,8 @@ static uint8_t *put_palette(uint8_t *to, const struct png_state *state)
     return end_chunk(to, "PLTE", 3 * (size_t)count);
 }
 
-/* Writes the transparent colour, or the alpha of the palette's first colours. */
+/* Writes the transparent colour, 16 bits per sample in any depth, or the alpha of the palette's
+ * first colours. */
 static uint8_t *put_transparency(uint8_t *to, const struct png_state *state, int type)
 {
     png_bytep alpha;
@@ -58,28 +72,33 @@ static uint8_t *put_transparency(uint8_t *to, const struct png_state *state, int
     return end_chunk(to, "tRNS", is_gray ? 2 : 6);
 }
 
-/* Writes what comes before the pixels. The sides are written for each frame. */
+/* Writes all chunks before the pixels once, for all frames. put_file adds the sides of each frame
+ * and the CRC of IHDR. The compression and filter methods are 0, the only ones. */
 static void put_head(const struct png_state *state, struct apng_state *apng)
 {
     uint8_t *to = apng->head, *data = to + IHDR_AT + CHUNK_HEAD;
     int type = png_get_color_type(state->png, state->info);
     memcpy(to, state->bytes, PNG_SIGNATURE_BYTES);
     memset(data, 0, IHDR_BYTES);
-    data[8] = png_get_bit_depth(state->png, state->info);
-    data[9] = (uint8_t)type;
-    data[12] = png_get_interlace_type(state->png, state->info);
-    to = data + IHDR_BYTES + 4;
+    data[IHDR_DEPTH] = png_get_bit_depth(state->png, state->info);
+    data[IHDR_COLOUR_TYPE] = (uint8_t)type;
+    data[IHDR_INTERLACE] = png_get_interlace_type(state->png, state->info);
+    to = data + IHDR_BYTES + CRC_BYTES;
     if (type == PNG_COLOR_TYPE_PALETTE)
         to = put_palette(to, state);
     to = put_transparency(to, state, type);
     apng->head_bytes = (size_t)(to - apng->head);
 }
 
-/* Copies the chunks with the frame's data, as IDAT. NULL: the deadline has passed. */
+/* Copies the chunks with the frame's data, as IDAT: fdAT without its sequence number. Other chunks
+ * may be between them. apng_find_frame has checked their lengths. The deadline is checked once per
+ * CODEC_BYTES_PER_CHECK of the file. Returns the byte after the last one; NULL: the deadline has
+ * passed. */
 static uint8_t *put_data(const struct apng_reader *reader, const struct apng_frame *frame,
                          uint8_t *to)
 {
-    size_t number_bytes = frame->data_type[0] == 'f' ? NUMBER_BYTES : 0, piece = 0;
+    bool has_numbers = memcmp(frame->data_type, "fdAT", 4) == 0;
+    size_t number_bytes = has_numbers ? NUMBER_BYTES : 0, piece = 0;
     for (size_t at = frame->data_at; at < frame->data_end;) {
         const uint8_t *chunk = reader->bytes + at;
         size_t bytes = codec_u32(chunk);
@@ -95,12 +114,13 @@ static uint8_t *put_data(const struct apng_reader *reader, const struct apng_fra
     return to;
 }
 
-/* Writes the frame as a PNG. `to` has apng_frame_bytes. Returns its bytes; 0: the deadline has
- * passed. */
+/* Writes the frame as a PNG. to: room for apng_frame_bytes. Returns the length of the PNG; 0: the
+ * deadline has passed. */
 static size_t put_file(struct apng_state *apng, const struct apng_frame *frame, uint8_t *to)
 {
-    put_u32(apng->head + IHDR_AT + CHUNK_HEAD, frame->width);
-    put_u32(apng->head + IHDR_AT + CHUNK_HEAD + 4, frame->height);
+    uint8_t *header = apng->head + IHDR_AT + CHUNK_HEAD;
+    put_u32(header + IHDR_WIDTH, frame->width);
+    put_u32(header + IHDR_HEIGHT, frame->height);
     (void)end_chunk(apng->head + IHDR_AT, "IHDR", IHDR_BYTES);
     memcpy(to, apng->head, apng->head_bytes);
     uint8_t *end = put_data(&apng->reader, frame, to + apng->head_bytes);
@@ -109,7 +129,7 @@ static size_t put_file(struct apng_state *apng, const struct apng_frame *frame, 
 
 /* ---- the canvas ----------------------------------------------------------------------------- */
 
-/* A rectangle of the canvas. */
+/* The rectangle of the canvas in which the frame is drawn; shares the canvas's pixels. */
 static struct image place_of(const struct image *canvas, const struct apng_frame *frame)
 {
     struct image place = *canvas;
@@ -136,6 +156,7 @@ static void dispose(struct apng_state *apng, const struct image *canvas)
     apng->under = NULL;
 }
 
+/* Copies the pixels that dispose will restore after the frame. false: no memory. */
 static bool save(struct apng_state *apng, const struct image *place)
 {
     size_t row_bytes = (size_t)place->width * RGBA;
@@ -145,8 +166,10 @@ static bool save(struct apng_state *apng, const struct image *place)
     return apng->under != NULL;
 }
 
-/* Lays a pixel over another one (PNG, "Alpha channel processing"), rounded to nearest. `alpha` is
- * that of the result, times 255. */
+/* Lays a pixel with alpha over another one, rounded to nearest (PNG, "Alpha channel
+ * processing"). Colours are not multiplied by alpha. `part` and `rest` are the weights of the two
+ * colours, and their sum `alpha` is the alpha of the result, each times 255: at most 255 * 255, and
+ * more than 0. */
 static void blend_pixel(const uint8_t *over, uint8_t *to)
 {
     uint32_t part = over[ALPHA] * UINT8_MAX, rest = to[ALPHA] * (uint32_t)(UINT8_MAX - over[ALPHA]);
@@ -156,6 +179,7 @@ static void blend_pixel(const uint8_t *over, uint8_t *to)
     to[ALPHA] = (uint8_t)((alpha + UINT8_MAX / 2) / UINT8_MAX);
 }
 
+/* from: gray, RGB or RGBA. blends: of blend_op OVER; otherwise the pixel replaces the other one. */
 static void put_pixel(const uint8_t *from, uint32_t channels, bool blends, uint8_t *to)
 {
     if (channels < RGBA) {
@@ -181,6 +205,7 @@ static void put_frame(const struct image *frame, bool blends, const struct image
 
 /* ---- frames --------------------------------------------------------------------------------- */
 
+/* Reads what all frames share, with libpng, and starts at the first chunk of the file. */
 static enum status open_frames(struct png_state *state, struct codec_animation *animation,
                                struct error *error)
 {
@@ -204,7 +229,7 @@ static enum status no_memory(struct error *error)
                      "no memory for a frame of a PNG");
 }
 
-/* Decodes a frame and draws it. `memory` has its file and its pixels. */
+/* Decodes a frame and draws it. memory: room for its pixels, then for its file. */
 static enum status draw(struct png_state *state, struct codec_animation *animation,
                         const struct apng_frame *frame, uint8_t *memory, const struct image *place,
                         struct error *error)
@@ -226,6 +251,9 @@ static enum status draw(struct png_state *state, struct codec_animation *animati
     return STATUS_OK;
 }
 
+/* In this order: find the chunks of the frame, dispose of the frame before, keep the pixels under
+ * this one if its disposal restores them, decode and draw it. Its own disposal waits for the next
+ * frame. After an error, the animation cannot go on. */
 enum status png_next_frame(void *state, struct codec_animation *animation,
                            const struct image *canvas, struct error *error)
 {

@@ -13,9 +13,10 @@
 struct apng_state {
     struct apng_reader reader;
     struct apng_frame last;
-    uint8_t *under;    /* the pixels under the last frame, RGBA, if they come back; malloc'd */
-    uint32_t channels; /* of a decoded frame */
-    uint8_t head[APNG_HEAD_BYTES]; /* of a frame's file: all before the pixels */
+    uint8_t *under;    /* what was under `last`, RGBA without padding, if its disposal is
+                          APNG_RESTORE; else NULL. malloc'd */
+    uint32_t channels; /* of a decoded frame: 1, 3 or 4 */
+    uint8_t head[APNG_HEAD_BYTES]; /* of a frame's file: all chunks before its pixels */
     size_t head_bytes;
 };
 
