@@ -380,6 +380,34 @@ TEST(threads_pause_while_the_loop_needs_their_cpus)
     bench_end();
 }
 
+static struct note next;
+static bool next_began_early;
+
+/* Hands its task on, and submits another one before it returns. */
+static void hand_on_and_submit(struct worker_task *task, struct worker_tools *tools)
+{
+    workers_hand_on(bench.workers, tools, task);
+    workers_submit(bench.workers, &next.task);
+    next_began_early = await(20, sem_trywait(&bench.begun) == 0);
+}
+
+/* A thread that pauses would only be woken to find that there is no place for it. */
+TEST(a_thread_keeps_its_place_between_two_tasks)
+{
+    struct note first = note_of('f', 0, false);
+    first.task.run = hand_on_and_submit;
+    next = note_of('n', 0, false);
+    bench_open(2);
+    workers_leave_cpus(bench.workers, 1, NULL, NULL);
+    use_cpu(100);
+    assert_true(await(20, workers_spare(bench.workers) == 1));
+    workers_submit(bench.workers, &first.task);
+    run_until_done(1);
+    assert_false(next_began_early);
+    assert_string_equal(bench.order, "n");
+    bench_end();
+}
+
 static uint64_t others_ns;
 
 static uint64_t read_others(const void *context)
