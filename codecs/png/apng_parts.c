@@ -183,6 +183,7 @@ static bool find_control(struct apng_reader *reader, struct apng_frame *frame, s
 static bool find_data(struct apng_reader *reader, struct apng_frame *frame, struct error *error)
 {
     struct chunk chunk;
+    bool is_interrupted = false; /* the data, by another chunk */
     while (!is_next(reader, "fcTL") && !is_next(reader, "IEND")) {
         bool has_data = frame->data_end > 0,
              in_data = is_next(reader, "IDAT") || is_next(reader, "fdAT");
@@ -194,8 +195,11 @@ static bool find_data(struct apng_reader *reader, struct apng_frame *frame, stru
             return true;
         }
         reader->has_pixels |= is_type(&chunk, "IDAT");
+        is_interrupted |= has_data && !in_data;
         if (!in_data)
             continue;
+        if (is_interrupted && is_type(&chunk, "IDAT"))
+            return refuse(reader, error, "an IDAT follows another chunk than the IDAT before it");
         if (!is_type(&chunk, frame->data_type))
             return refuse(reader, error, "a chunk %.4s follows its fcTL; it must be %s", chunk.type,
                           frame->data_type);

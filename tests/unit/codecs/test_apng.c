@@ -396,7 +396,11 @@ TEST(test_damaged_order)
                   "a chunk IDAT follows its fcTL; it must be fdAT");
     expect_insert(true, "IDAT", "fdAT", "\0\0\0\0", 4, 0, "a chunk fdAT has no fcTL before it");
     expect_insert(true, "fcTL", "fdAT", "\0\0\0\0", 4, 0, "a chunk fdAT has no fcTL before it");
-    struct picture_file file = make_png(.width = 9, .height = 5, .colour_type = 2);
+    struct picture_file file = small_file(false);
+    picture_png_insert(&file, "IDAT", "tEXt", "a\0b", 3);
+    picture_png_insert(&file, "tEXt", "IDAT", "", 0);
+    expect_damage_once(file, 0, "an IDAT follows another chunk than the IDAT before it");
+    file = make_png(.width = 9, .height = 5, .colour_type = 2);
     apng_announce(&file, 3, 0);
     expect_damage_once(file, 0,
                        "frame 0 of the PNG is missing or damaged: num_frames of acTL is 3");
