@@ -141,9 +141,10 @@ static void read_input(struct job_run *run, const struct options *options)
     if (status == STATUS_OK)
         status = strip_probe(context, run->input.loaded, run->input.bytes, &run->bounds.codec,
                              run->job.strip, &run->info, &run->error);
+    bool keeps_alpha = plays && set_source_keeps_alpha(&run->job);
     if (status == STATUS_OK && plays &&
-        frame_source_takes(&run->info, &run->bounds.codec, &run->error))
-        frame_source_describe(&run->info, set_source_keeps_alpha(&run->job));
+        frame_source_takes(&run->info, &run->bounds.codec, keeps_alpha, &run->error))
+        frame_source_describe(&run->info, keeps_alpha);
     codec_context_destroy(context);
 }
 

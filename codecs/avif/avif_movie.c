@@ -50,17 +50,24 @@ size_t avif_movie_head_bytes(const struct movie *movie)
            (size_t)tracks->room * PER_SAMPLE * (unsigned)planes_of(movie);
 }
 
+bool avif_movie_takes(uint32_t frames, struct error *error)
+{
+    if (frames > AVIF_IMAGES_MAX)
+        error_set(error, STATUS_ENCODE_FAILED,
+                  "an AVIF has at most %d images, but the animation has %u frames; use webp, or "
+                  "\"frames\": {\"strip\": N}",
+                  AVIF_IMAGES_MAX, frames);
+    return error->status == STATUS_OK;
+}
+
 /* Makes room for the head. It takes the colours of the first frame. */
 static enum status begin(struct movie *movie, const struct movie_frame *frame,
                          struct avif_parts *parts, movie_write_fn *write, void *context,
                          struct error *error)
 {
     static const uint8_t zeros[4096];
-    if (frame->frames > AVIF_IMAGES_MAX)
-        return error_set(error, STATUS_ENCODE_FAILED,
-                         "an AVIF has at most %d images, but the animation has %u frames; "
-                         "use webp, or \"frames\": {\"strip\": N}",
-                         AVIF_IMAGES_MAX, frame->frames);
+    if (!avif_movie_takes(frame->frames, error))
+        return error->status;
     struct avif_tracks *tracks = malloc(sizeof *tracks + frame->frames * sizeof *tracks->samples);
     if (!tracks) /* uncovered: memory (tests/coverage/reasons.txt) */
         return error_set(error, STATUS_OUT_OF_MEMORY, "no memory for an animation of %u frames",

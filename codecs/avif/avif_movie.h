@@ -10,6 +10,8 @@
 
 #include "codecs/movie.h"
 
+/* Whether a sequence has room for so many frames. false: *error is set. */
+bool avif_movie_takes(uint32_t frames, struct error *error);
 enum status avif_movie_add(struct movie *movie, const struct movie_frame *frame,
                            movie_write_fn *write, void *context, struct error *error) MUST_CHECK;
 size_t avif_movie_head_bytes(const struct movie *movie);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "codecs/avif/avif_movie.h"
+
 /* ---- the file ------------------------------------------------------------------------------- */
 
 static enum status read_file(int fd, uint8_t *to, size_t bytes, struct error *error)
@@ -54,14 +56,15 @@ static bool take_canvas(struct frame_source *source, frame_room_fn *room, void *
 }
 
 bool frame_source_takes(const struct image_info *info, const struct codec_limits *limits,
-                        struct error *error)
+                        bool keeps_alpha, struct error *error)
 {
     if (info->frames > 1 && !codec_is_animation(info))
         error_set(error, STATUS_BAD_JOB,
                   "frames is \"all\", but of %s with %u %ss only one can be read%s",
                   info->format->noun, info->frames, format_part(info->format),
                   info->format->first_only ? "" : ", which page names");
-    return error->status == STATUS_OK && codec_has_all_frames(info, limits, error);
+    return error->status == STATUS_OK && codec_has_all_frames(info, limits, error) &&
+           (!keeps_alpha || avif_movie_takes(info->frames, error));
 }
 
 void frame_source_describe(struct image_info *info, bool keeps_alpha)
@@ -80,7 +83,7 @@ static bool open_animation(struct frame_source *source, const struct codec_limit
 {
     return codec_animation_open(&source->animation, source->block.memory, source->file_bytes,
                                 limits, error) == STATUS_OK &&
-           frame_source_takes(&source->animation.info, limits, error);
+           frame_source_takes(&source->animation.info, limits, source->keeps_alpha, error);
 }
 
 bool frame_source_open(struct frame_source *source, int fd, size_t file_bytes,

@@ -19,9 +19,10 @@ struct frame_source {
     size_t file_bytes;
 };
 
-/* Whether all images of a file with this header can be read. false: *error is set. */
+/* Whether all images of a file with this header can be read, and written to an AVIF sequence if
+ * there is one: then keeps_alpha is true. false: *error is set. */
 bool frame_source_takes(const struct image_info *info, const struct codec_limits *limits,
-                        struct error *error);
+                        bool keeps_alpha, struct error *error);
 /* Makes the header of an animation that of an image that frame_source_give gives. keeps_alpha: as
  * in the source. Of other files, it changes nothing. */
 void frame_source_describe(struct image_info *info, bool keeps_alpha);

@@ -345,6 +345,25 @@ TEST(test_apng)
 
 #include "tests/fixtures/gif_file.h"
 
+/* An AVIF has room for fewer frames than a WebP. */
+TEST(test_many_frames)
+{
+    struct apng_part *dots = calloc(10001, sizeof *dots);
+    assert_non_null(dots);
+    for (size_t i = 0; i < 10001; i++)
+        dots[i].image = (struct picture_png){.width = 1, .height = 1};
+    world_put_picture(w, "dots.png",
+                      apng_write(&(struct apng_file){.frames = dots, .count = 10001}));
+    free(dots);
+    check_lines(explain("{'input':'dots.png','frames':'all','output':'c.webp'}", 0, ""),
+                "input    dots.png: png, 1 x 1 x 3, one of 10001 frames, ", NULL);
+    free(explain("{'input':'dots.png','frames':'all','output':'c.avif'}", 1,
+                 "an AVIF has at most 10000 images, but the animation has 10001 frames"));
+    char path[4096];
+    snprintf(path, sizeof path, "%s/dots.png", w->in);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* The first frame is opaque, but a later one is not: all frames of an AVIF have alpha. */
 TEST(test_animation)
 {

@@ -2,7 +2,7 @@
 
 #include "gpu/avif/encode.h"
 
-/* An H200 takes 8.5 ms for an image of this size alone, because most steps depend on the one before.
+/* An H200 takes 8.5 ms for an image of this size alone: most steps depend on the one before.
  * Larger ones would keep a stream from short tasks for too long. */
 #define PIXELS_MAX (2u << 20)
 
