@@ -111,7 +111,7 @@ static bool read_number(struct apng_reader *reader, const struct chunk *chunk, s
 
 /* ---- frames ---- */
 
-/* A delay is a fraction of a second, whose denominator 0 stands for 100. */
+/* A delay is a fraction of a second. The denominator 0 means 100. */
 static uint32_t delay_ms(uint32_t numerator, uint32_t denominator)
 {
     denominator = denominator == 0 ? 100 : denominator;

@@ -26,7 +26,7 @@ enum { STRIPS = 2 }; /* of a row of superblocks */
 enum { TOKEN_PARTS = CELLS * PLANES };
 
 /* Tokens are coded in segments of about so many. What follows a segment depends on the range before
- * it, of which only the bits from 8 on count: one of SEGMENT_RANGES. */
+ * it. Only the bits of the range from 8 on count, so there are SEGMENT_RANGES different ones. */
 enum { SEGMENT_TOKENS = 2048, SEGMENT_RANGES = 128 };
 /* What a segment makes of a range: the range after it, and the bits of its code. */
 struct avif_passage {

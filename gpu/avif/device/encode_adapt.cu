@@ -135,7 +135,7 @@ SIMT int rate_of(int count, int symbols)
     return 3 + (count > 15) + (count > 31) + avif_min(highest_bit((uint32_t)symbols), 2);
 }
 
-/* The number of symbols of a context, of which some are flags of edges: those of partitions. */
+/* The number of symbols of a partition. Some tokens of its context are flags of edges. */
 #define FLAGGED_SYMBOLS 10
 
 /* Adapts a context to the tokens in `order` from `at` to `end`, by a warp. A lane has an entry, and
