@@ -547,6 +547,11 @@ struct archive_reader *archive_reader_open(int fd, const struct archive_limits *
 }
 
 /* There is no reader. */
+void archive_reader_on_skip(struct archive_reader *reader, archive_skips *skips, void *context)
+{
+    (void)reader, (void)skips, (void)context;
+}
+
 enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
                                       struct error *error)
 {
