@@ -12,9 +12,10 @@ bool webp_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t
 {
     if (channels == 4)
         return false;
-    encoder->capacity = webp_encode_capacity(width, height, encoder->header_bytes, 0);
+    encoder->capacity =
+        webp_encode_capacity(width, height, encoder->quality, encoder->header_bytes, 0);
     if (encoder->capacity == 0)
         return false;
-    encoder->work_bytes = webp_encode_work_bytes(width, height);
+    encoder->work_bytes = webp_encode_work_bytes(width, height, encoder->quality);
     return true;
 }

@@ -20,9 +20,6 @@ extern "C" {
 #define WEBP_LEVELS_LUMA   16
 #define WEBP_LEVELS_CHROMA 272
 
-/* The work memory has room for this many tokens. Only noise at high qualities has more: such images
- * are declined, unless they are small. */
-#define WEBP_TOKENS_PER_PIXEL 3
 /* The 384 coefficients of a macroblock have 19 tokens each at most, and its 25 blocks have one
  * more. */
 #define WEBP_TOKENS_MACROBLOCK 7424

@@ -41,9 +41,15 @@ static struct picture_file encode(const struct image *image, int quality)
     return (struct picture_file){file.mem, file.size};
 }
 
+/* Enough for any quality. */
 static size_t capacity(uint32_t width, uint32_t height)
 {
-    return webp_encode_capacity(width, height, WEBP_RIFF_BYTES, 0);
+    return webp_encode_capacity(width, height, QUALITY_HIGHEST, WEBP_RIFF_BYTES, 0);
+}
+
+static size_t work_bytes(uint32_t width, uint32_t height)
+{
+    return webp_encode_work_bytes(width, height, QUALITY_HIGHEST);
 }
 
 static size_t describe(const struct batch_image *images, uint32_t count, int quality,
@@ -78,7 +84,7 @@ int main(int argc, char **argv)
                                           .header = "RIFF\0\0\0\0WEBP",
                                           .header_bytes = WEBP_RIFF_BYTES,
                                           .encode = encode,
-                                          .work_bytes = webp_encode_work_bytes,
+                                          .work_bytes = work_bytes,
                                           .capacity = capacity,
                                           .describe = describe,
                                           .launch = launch};

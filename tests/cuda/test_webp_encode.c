@@ -267,7 +267,7 @@ TEST(other_images_are_refused)
                                            .header_bytes = WEBP_RIFF_BYTES,
                                            .work = aligned,
                                            .file = aligned,
-                                           .capacity = webp_encode_capacity(10, 10, 12, 0),
+                                           .capacity = webp_encode_capacity(10, 10, 80, 12, 0),
                                            .file_bytes = (uint32_t *)aligned};
     assert_false(is_refused(&good));
     static const uint32_t bad[][3] = {{10, 10, 2}, {10, 10, 5}, {0, 10, 3},    {10, 0, 3},
@@ -301,15 +301,20 @@ TEST(other_images_are_refused)
 
 TEST(sizes)
 {
-    assert_int_equal(webp_encode_capacity(16384, 1, 12, 0), 0);
-    assert_int_equal(webp_encode_capacity(1, 16384, 12, 0), 0);
-    assert_int_equal(webp_encode_capacity(UINT32_MAX, UINT32_MAX, 12, 0), 0);
-    assert_int_equal(webp_encode_capacity(100, 100, SIZE_MAX, 0), 0);
-    assert_int_equal(webp_encode_capacity(100, 100, 12, SIZE_MAX), 0);
-    assert_int_equal(webp_encode_capacity(100, 100, 12, INT32_MAX), 0);
-    assert_true(webp_encode_capacity(16383, 100, 12, 0) > 0);
-    assert_true(webp_encode_work_bytes(512, 341) < 24 * 512 * 341);
-    assert_true(webp_encode_work_bytes(2560, 1600) < 24 * 2560 * 1600);
+    assert_int_equal(webp_encode_capacity(16384, 1, 80, 12, 0), 0);
+    assert_int_equal(webp_encode_capacity(1, 16384, 80, 12, 0), 0);
+    assert_int_equal(webp_encode_capacity(UINT32_MAX, UINT32_MAX, 80, 12, 0), 0);
+    assert_int_equal(webp_encode_capacity(100, 100, 80, SIZE_MAX, 0), 0);
+    assert_int_equal(webp_encode_capacity(100, 100, 80, 12, SIZE_MAX), 0);
+    assert_int_equal(webp_encode_capacity(100, 100, 80, 12, INT32_MAX), 0);
+    assert_true(webp_encode_capacity(16383, 100, 80, 12, 0) > 0);
+    static const size_t bytes_per_pixel[][2] = {{75, 24}, {85, 36}, {95, 48}, {100, 84}};
+    for (size_t i = 0; i < COUNT_OF(bytes_per_pixel); i++) {
+        int quality = (int)bytes_per_pixel[i][0];
+        size_t most = bytes_per_pixel[i][1];
+        assert_true(webp_encode_work_bytes(512, 341, quality) < most * 512 * 341);
+        assert_true(webp_encode_work_bytes(2560, 1600, quality) < most * 2560 * 1600);
+    }
 }
 
 static int setup(void **state)

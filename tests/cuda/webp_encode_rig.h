@@ -227,9 +227,9 @@ static void take_memory(struct webp_case *self)
     self->header_at = webp.headers_bytes;
     webp.headers_bytes += buffer_align(self->header_bytes + self->trailer_bytes);
     if (self->capacity == 0)
-        self->capacity = webp_encode_capacity(self->width, self->height, self->header_bytes,
-                                              self->trailer_bytes);
-    self->work_bytes = webp_encode_work_bytes(self->width, self->height);
+        self->capacity = webp_encode_capacity(self->width, self->height, self->quality,
+                                              self->header_bytes, self->trailer_bytes);
+    self->work_bytes = webp_encode_work_bytes(self->width, self->height, self->quality);
     self->pixels_at = arena_take(arena, self->image.stride * self->image.height);
     self->work_at = arena_take(arena, self->work_bytes);
     self->file_at = arena_take(arena, self->capacity);
@@ -350,8 +350,13 @@ static bool may_be_too_long(const struct webp_case *self)
     bool repeats =
         !self->photograph && (self->kind == DRAWING_LINES || self->kind == DRAWING_RINGS ||
                               self->kind == DRAWING_CHECKS || self->kind == DRAWING_MIXED);
-    size_t sure_bits = repeats ? 1 : 2; /* per pixel */
-    return blocks > sure_blocks && self->reference.length * 8 > blocks * 256 * sure_bits;
+    int quality = self->quality;
+    size_t sure_bits = quality <= 75   ? 2
+                       : quality <= 85 ? 4
+                       : quality <= 95 ? 5
+                                       : 10; /* per pixel */
+    return blocks > sure_blocks &&
+           self->reference.length * 8 > blocks * 256 * sure_bits / (repeats ? 2 : 1);
 }
 
 /* found: the quality that the device has found. */
