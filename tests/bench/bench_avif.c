@@ -38,7 +38,7 @@ static struct picture_file encode(const struct image *image, int quality)
 
 static size_t work_bytes(uint32_t width, uint32_t height)
 {
-    return avif_device_work_bytes(width, height, 3);
+    return avif_device_work_bytes(width, height, 3, 99); /* enough for any quality */
 }
 
 static size_t capacity(uint32_t width, uint32_t height)

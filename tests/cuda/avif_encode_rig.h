@@ -92,7 +92,8 @@ static void take_avif_memory(struct avif_case *self)
     avif.headers_bytes += buffer_align(self->header_bytes + self->trailer_bytes);
     self->capacity = avif_device_capacity(self->width, self->height, self->channels,
                                           self->header_bytes, self->trailer_bytes);
-    self->work_bytes = avif_device_work_bytes(self->width, self->height, self->channels);
+    self->work_bytes =
+        avif_device_work_bytes(self->width, self->height, self->channels, self->options.quality);
     assert_true(self->capacity > 0 && self->work_bytes > 0);
     self->pixels_at = arena_take(&avif.arena, self->image.stride * self->image.height);
     self->work_at = arena_take(&avif.arena, self->work_bytes);

@@ -96,10 +96,10 @@ TEST(what_devices_do_not_take)
         .source = {.width = 8, .height = 8, .channels = 3, .stride = 32},
         .options = {.quality = 50}};
     assert_int_equal(avif_device_capacity(4097, 16, 3, 0, 0), 0);
-    assert_int_equal(avif_device_work_bytes(4097, 16, 3), 0);
-    assert_int_equal(avif_device_work_bytes(3200, 3200, 3), 0);
+    assert_int_equal(avif_device_work_bytes(4097, 16, 3, 60), 0);
+    assert_int_equal(avif_device_work_bytes(3200, 3200, 3, 60), 0);
     assert_int_equal(avif_device_capacity(16, 16, 3, SIZE_MAX, 0), 0);
-    assert_true(avif_device_work_bytes(4096, 2304, 1) > 0);
+    assert_true(avif_device_work_bytes(4096, 2304, 1, 60) > 0);
     image.capacity = avif_device_capacity(8, 8, 3, 0, 0);
     assert_true(avif_encode_describe(&image, 1, NULL, 0, &batch) < SIZE_MAX);
     image.options.quality = 100;

@@ -16,6 +16,6 @@ bool avif_measure_encoder(struct plan_encoder *encoder, uint32_t width, uint32_t
     encoder->capacity = avif_device_capacity(width, height, channels, encoder->header_bytes, 0);
     if (encoder->capacity == 0)
         return false;
-    encoder->work_bytes = avif_device_work_bytes(width, height, channels);
+    encoder->work_bytes = avif_device_work_bytes(width, height, channels, encoder->quality);
     return true;
 }

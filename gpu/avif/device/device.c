@@ -7,9 +7,8 @@
 
 /* Images are a dimension of the grids of blocks, and positions in a file have 32 bits. */
 enum { IMAGES_MAX = 65535, FILE_BYTES_MAX = INT32_MAX };
-/* Tokens for each sample of luma, and at least for an image: photographs have less than 2 at any
- * quality. */
-enum { TOKENS_PER_SAMPLE = 2, TOKENS_LEAST = 65536 };
+/* Tokens that an image has room for, besides those for each sample of luma. */
+enum { TOKENS_LEAST = 65536 };
 /* Bytes after the code for the digits that its last segment ends with. */
 enum { CODE_SPARE = 8 };
 
@@ -40,6 +39,13 @@ size_t avif_device_capacity(uint32_t width, uint32_t height, uint32_t channels, 
 
 /* ---- work memory ---- */
 
+/* Tokens for each sample of luma: more than thumbnails of sharp photographs have at this quality.
+ * Noise may have more, and is declined. */
+static size_t tokens_per_sample(int quality)
+{
+    return quality <= 80 ? 2 : quality <= 95 ? 4 : 6;
+}
+
 /* start NULL: only the size is computed. */
 struct work {
     uint8_t *start;
@@ -62,7 +68,7 @@ static void take_plane(struct work *work, const struct avif_frame *frame, int sh
 }
 
 /* Sets the members that point into the work memory. The frame is set. Returns the bytes of it. */
-static size_t place(uint8_t *memory, struct avif_descriptor *to)
+static size_t place(uint8_t *memory, int quality, struct avif_descriptor *to)
 {
     struct avif_encoder *encoder = &to->encoder;
     const struct avif_frame *frame = &encoder->frame;
@@ -83,7 +89,7 @@ static size_t place(uint8_t *memory, struct avif_descriptor *to)
     to->costs = take(&work, superblocks * CHOICES * sizeof *to->costs);
     to->progress = take(&work, (size_t)frame->superblocks_y * STRIPS * sizeof *to->progress);
     to->token_counts = take(&work, superblocks * TOKEN_PARTS * sizeof *to->token_counts);
-    to->token_room = (uint32_t)(TOKENS_LEAST + samples * TOKENS_PER_SAMPLE);
+    to->token_room = (uint32_t)(TOKENS_LEAST + samples * tokens_per_sample(quality));
     to->tokens = take(&work, to->token_room * sizeof *to->tokens);
     size_t segments = (to->token_room + SEGMENT_TOKENS - 1) / SEGMENT_TOKENS;
     to->segments = take(&work, (segments + 1) * sizeof *to->segments);
@@ -94,13 +100,13 @@ static size_t place(uint8_t *memory, struct avif_descriptor *to)
     return work.bytes;
 }
 
-size_t avif_device_work_bytes(uint32_t width, uint32_t height, uint32_t channels)
+size_t avif_device_work_bytes(uint32_t width, uint32_t height, uint32_t channels, int quality)
 {
     struct avif_descriptor descriptor;
     memset(&descriptor, 0, sizeof descriptor);
     if (!set_any_frame(&descriptor.encoder.frame, width, height, channels))
         return 0;
-    return place(NULL, &descriptor);
+    return place(NULL, quality, &descriptor);
 }
 
 /* ---- description ---- */
@@ -143,7 +149,7 @@ static void write_descriptor(const struct avif_encode_image *image, struct avif_
     (void)set_frame(&to->encoder.frame, source->width, source->height, source->channels,
                     &image->options);
     avif_set_quantisers(&to->encoder.frame, to->quantisers);
-    (void)place(image->work, to);
+    (void)place(image->work, image->options.quality, to);
     to->sequence_bytes = (uint32_t)avif_put_sequence(&to->encoder.frame, to->sequence);
     to->frame_header_bytes = (uint32_t)avif_put_frame_header(&to->encoder.frame, to->frame_header);
 }
