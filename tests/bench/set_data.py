@@ -13,8 +13,8 @@ import tarfile
 from rig import Rig
 
 OUTPUTS_MAX = 16               # of a job
-SAMPLES = 8                    # photographs from which the quality is chosen
-QUALITIES = (50, 60, 70, 75, 80, 85, 88, 91, 93, 95, 97, 98, 99)
+SAMPLES = 64                   # images from which the quality is chosen
+QUALITIES = (50, 60, 67, 73, 78, 82, 85, 88, 90, 92, 93, 94, 95, 96, 97, 98)
 
 
 class Kind:
@@ -51,19 +51,19 @@ def crop_job(kind, photo, chance):
 def choose_quality(kind, photos, folder, rig):
     """Sets the quality with which the mean size of a few images is nearest to the target."""
     chance, jobs, sums = random.Random(1), [], dict.fromkeys(QUALITIES, 0)
-    used = photos[:SAMPLES]
-    for number, photo in enumerate(used):
+    for number in range(SAMPLES):
+        photo = photos[number % len(photos)]
         ops = crop_job(kind, photo, chance)
         jobs.append(json.dumps({"input": photo.name, "outputs": [
             {"output": {"path": f"{kind.name}/try-{number}-{quality}.jpg", "quality": quality},
              "ops": ops} for quality in QUALITIES]}))
     rig.run(jobs)
-    for number in range(len(used)):
+    for number in range(SAMPLES):
         for quality in QUALITIES:
             path = os.path.join(folder, f"{kind.name}/try-{number}-{quality}.jpg")
             sums[quality] += os.path.getsize(path)
             os.unlink(path)
-    kind.quality = min(QUALITIES, key=lambda each: abs(sums[each] / len(used) - kind.target))
+    kind.quality = min(QUALITIES, key=lambda each: abs(sums[each] / SAMPLES - kind.target))
 
 
 def make_images(kind, count, photos, folder, build):
