@@ -237,7 +237,7 @@ $(O)/all-gpus/gpuimgd: $(filter-out %.cu.o,$(OBJECTS)) $(KERNELS:%.cu=$(O)/all-g
 	@ln -sfn ../gpuimgd-codec $(@D)/gpuimgd-codec
 
 $(O)/gpuimgd-codec: $(CONFINED)
-	$(call link,$(LDFLAGS_ALL) $(LDFLAGS_CODEC) $(CODEC_LIBS) -pthread)
+	$(call link,$(LDFLAGS_ALL) $(LDFLAGS_CODEC) $(CODEC_LIBS) -lm -pthread)
 $(O)/codecs/confined/%.o: private CFLAGS_ALL += $(CODEC_CFLAGS)
 $(O)/codecs/process/spawn.o: private CPPFLAGS_ALL += -DGPUIMGD_LIBEXECDIR='"$(libexecdir)/gpuimgd"'
 

@@ -71,7 +71,7 @@ $(O)/tests/faults/faulty_codec.o: codecs/confined/codec_main.c $(O)/flags
 	$(call compile,-DGPUIMGD_FAULT_HOOKS)
 $(O)/tests/faults/gpuimgd-codec: $(filter-out $(O)/codecs/confined/codec_main.o,$(CONFINED)) \
                                  $(O)/tests/faults/faulty_codec.o $(O)/tests/faults/codec_hook.o
-	$(call link,$(LDFLAGS_ALL) $(LDFLAGS_CODEC) $(CODEC_LIBS) -pthread)
+	$(call link,$(LDFLAGS_ALL) $(LDFLAGS_CODEC) $(CODEC_LIBS) -lm -pthread)
 # A daemon that knows a later protocol, and works beside no older one.
 LATER = $(O)/tests/faults/gpuimgd-later
 $(O)/tests/faults/later/queue/scripts.inc: $(O)/queue/scripts.inc

@@ -19,8 +19,9 @@ JxlDecoder *jxl_create_decoder(int events, struct codec_reply *reply);
  * of the file have a curve that does not suit 8 bits, and libjxl can convert them. */
 void jxl_prefer_srgb(JxlDecoder *decoder);
 
-/* Divides the colours of the call's pixels by their alpha, if they are multiplied by it. libjxl 0.7
- * can do this only for some files. */
+/* Divides the colours of the call's pixels by their alpha, if they are multiplied by it. Of colours
+ * that libjxl has converted from linear light, it divides the light. libjxl 0.7 can divide only the
+ * colours of some files. */
 void jxl_unpremultiply(const JxlDecoder *decoder, const struct codec_call *call, uint8_t *pixels);
 
 /* The channels of the image as gpuimgd decodes it: 1, 3 or 4. */

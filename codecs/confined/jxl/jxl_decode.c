@@ -1,6 +1,7 @@
 /* jxl_decode.c - decodes the pixels of a JPEG XL (jxl.h). */
 #ifdef GPUIMGD_JXL
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,17 +95,66 @@ static uint8_t *decode_pixels(JxlDecoder *decoder, const struct codec_call *call
         }
 }
 
-void jxl_unpremultiply(const JxlDecoder *decoder, const struct codec_call *call, uint8_t *pixels)
+/* Whether libjxl has converted the pixels from linear light to sRGB (jxl_prefer_srgb). */
+static bool was_linear(const JxlDecoder *decoder, const JxlBasicInfo *info)
 {
-    JxlBasicInfo info;
-    if (JxlDecoderGetBasicInfo(decoder, &info) != JXL_DEC_SUCCESS || call->channels != 4 ||
-        !info.alpha_premultiplied)
-        return;
-    for (uint8_t *end = pixels + (size_t)call->width * call->height * 4; pixels < end; pixels += 4)
+    JxlColorEncoding colours;
+    return !info->uses_original_profile &&
+           JxlDecoderGetColorAsEncodedProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_ORIGINAL,
+                                              &colours) == JXL_DEC_SUCCESS &&
+           colours.transfer_function == JXL_TRANSFER_FUNCTION_LINEAR;
+}
+
+enum { LIGHT_MAX = 65535 };
+
+/* The linear light of a colour of sRGB from 0 to 1 (IEC 61966-2-1). */
+static double light_of(double colour)
+{
+    return colour <= 0.04045 ? colour / 12.92 : pow((colour + 0.055) / 1.055, 2.4);
+}
+
+/* Fills light with the light of each colour, and colours with the nearest colour of each light. */
+static void fill_tables(uint16_t light[256], uint8_t colours[LIGHT_MAX + 1])
+{
+    unsigned next = 0;
+    for (unsigned v = 0; v < 256; v++) {
+        light[v] = (uint16_t)(LIGHT_MAX * light_of(v / 255.0) + 0.5);
+        for (double last = LIGHT_MAX * light_of((v + 0.5) / 255);
+             next <= LIGHT_MAX && (next <= last || v == 255); next++)
+            colours[next] = (uint8_t)v;
+    }
+}
+
+/* Divides light, not colours: alpha was multiplied before libjxl converted the light to sRGB. */
+static void divide_light(uint8_t *pixels, const uint8_t *end)
+{
+    static uint16_t light[256];
+    static uint8_t colours[LIGHT_MAX + 1];
+    fill_tables(light, colours);
+    for (; pixels < end; pixels += 4)
+        for (unsigned c = 0, alpha = pixels[3]; c < 3 && alpha > 0; c++) {
+            unsigned divided = (light[pixels[c]] * 255u + alpha / 2) / alpha;
+            pixels[c] = colours[divided < LIGHT_MAX ? divided : LIGHT_MAX];
+        }
+}
+
+static void divide_colours(uint8_t *pixels, const uint8_t *end)
+{
+    for (; pixels < end; pixels += 4)
         for (unsigned c = 0, alpha = pixels[3]; c < 3 && alpha > 0; c++) {
             unsigned colour = (pixels[c] * 255u + alpha / 2) / alpha;
             pixels[c] = (uint8_t)(colour < 255 ? colour : 255);
         }
+}
+
+void jxl_unpremultiply(const JxlDecoder *decoder, const struct codec_call *call, uint8_t *pixels)
+{
+    JxlBasicInfo info;
+    const uint8_t *end = pixels + (size_t)call->width * call->height * 4;
+    if (JxlDecoderGetBasicInfo(decoder, &info) != JXL_DEC_SUCCESS || call->channels != 4 ||
+        !info.alpha_premultiplied)
+        return;
+    (was_linear(decoder, &info) ? divide_light : divide_colours)(pixels, end);
 }
 
 void jxl_decode(const struct codec_call *call, uint8_t *region, struct codec_reply *reply)

@@ -72,6 +72,12 @@ TEST(test_lossy)
         }
 }
 
+static int srgb_of(double light)
+{
+    double colour = light <= 0.0031308 ? 12.92 * light : 1.055 * pow(light, 1 / 2.4) - 0.055;
+    return (int)(colour * 255 + 0.5);
+}
+
 /* Linear light becomes sRGB if it is stored as XYB; else its profile describes it. */
 TEST(test_linear)
 {
@@ -85,10 +91,8 @@ TEST(test_linear)
     uint16_t *samples = jxl_samples(&options);
     int sum = 0;
     for (uint32_t i = 0; i < 64 * 64 * 3; i++) {
-        double light = samples[i] / 65535.0;
-        double wanted = light <= 0.0031308 ? 12.92 * light : 1.055 * pow(light, 1 / 2.4) - 0.055;
         int got = rig.image.pixels[i / 192 * rig.image.stride + i % 192];
-        sum += abs(got - (int)(wanted * 255 + 0.5));
+        sum += abs(got - srgb_of(samples[i] / 65535.0));
     }
     assert_in_range(sum, 0, 64 * 64 * 3 * 2);
     free(samples);
@@ -111,6 +115,31 @@ TEST(test_premultiplied)
             assert_int_equal(got[c], wanted < 255 ? wanted : 255);
         }
     }
+    free(samples);
+    picture_free(&file);
+}
+
+/* Linear light is divided by alpha before it becomes sRGB. */
+TEST(test_premultiplied_light)
+{
+    struct jxl_file options = {
+        .width = 64, .height = 64, .channels = 4, .depth = 16, .linear = true, .quality = 1};
+    uint16_t *samples = jxl_samples(&options);
+    options.premultiplied = true;
+    struct picture_file file = jxl_file(&options);
+    rig_reads(&file, STATUS_OK, NULL);
+    assert_null(rig.info.icc);
+    int sum = 0, count = 0;
+    for (uint32_t i = 0; i < 64 * 64; i++) {
+        const uint8_t *got = rig.image.pixels + i / 64 * rig.image.stride + i % 64 * 4;
+        const uint16_t *sample = samples + 4 * i;
+        for (int c = 0; c < 3 && sample[3] > 8192; c++, count++) {
+            double light = (double)sample[c] / sample[3];
+            sum += abs(got[c] - srgb_of(light < 1 ? light : 1));
+        }
+    }
+    assert_in_range(count, 64 * 64, 64 * 64 * 3);
+    assert_in_range(sum, 0, count * 2);
     free(samples);
     picture_free(&file);
 }
