@@ -50,6 +50,15 @@ static const struct format *find(const char *suffix, int (*compare)(const char *
     return NULL;
 }
 
+static const struct format *find_read(const char *suffix)
+{
+    const struct format *format = find(suffix, strcasecmp);
+    for (int i = 0; i < FORMAT_COUNT && !format; i++)
+        if (formats[i].also_reads && strcasecmp(formats[i].also_reads, suffix) == 0)
+            format = &formats[i];
+    return format && format->reads ? format : NULL;
+}
+
 static const struct format *if_written(const struct format *format)
 {
     return format && !format->becomes ? format : NULL;
@@ -82,15 +91,13 @@ const struct format *format_of_path(const char *path)
 
 bool format_reads_suffix(const char *suffix)
 {
-    const struct format *format = find(suffix, strcasecmp);
-    return format && format->reads;
+    return find_read(suffix) != NULL;
 }
 
 const struct format *format_to_read(const char *path)
 {
     const char *dot = dot_of(path);
-    const struct format *format = dot ? find(dot + 1, strcasecmp) : NULL;
-    return format && format->reads ? format : NULL;
+    return dot ? find_read(dot + 1) : NULL;
 }
 
 bool format_reads_path(const char *path)
@@ -106,8 +113,9 @@ const struct format *format_of_output(const struct format *input, bool alpha)
 
 const char *format_output_suffix(const char *suffix)
 {
-    const struct format *format = find(suffix, strcasecmp);
-    return format && format->becomes ? format_of_output(format, false)->suffixes[0] : suffix;
+    const struct format *format = find_read(suffix);
+    return format && !format_by_suffix(suffix) ? format_of_output(format, false)->suffixes[0]
+                                               : suffix;
 }
 
 const struct format *format_recompressed(const struct format *format)
@@ -199,6 +207,8 @@ const char *format_list(enum format_field field, unsigned taking, const char *it
             for (const char *const *word = field == FORMAT_SUFFIXES ? format->suffixes : one; *word;
                  word++)
                 words[count++] = *word;
+        if (field == FORMAT_SUFFIXES && taking == FORMATS_READ && format->also_reads)
+            words[count++] = format->also_reads;
     }
     *text = '\0';
     for (size_t i = 0; i < count && used < FORMAT_LIST_BYTES; i++) {

@@ -83,6 +83,7 @@ struct format {
     const char *noun;        /* with its article, for messages: "a JPEG" */
     const char *mime;
     const char *suffixes[5]; /* lower case, without dot, NULL at the end; new files get the first */
+    const char *also_reads;  /* a suffix of files that are read; an output cannot have it */
     bool gray;               /* stores gray images; otherwise the encoder writes them as RGB */
     bool alpha;              /* stores an alpha channel */
     bool lossless;           /* decoding restores the encoded pixels */
@@ -144,7 +145,8 @@ const struct format *format_to_read(const char *path);
  * or PNG if the image has alpha and that format has none. */
 const struct format *format_of_output(const struct format *input, bool alpha);
 /* The suffix of an output that names no format, for an input with this suffix (without a dot): the
- * same, or that of `becomes`, because the name of an output cannot depend on alpha. */
+ * same, or for a suffix that is only read that of the format, or of its `becomes`, because the name
+ * of an output cannot depend on alpha. */
 const char *format_output_suffix(const char *suffix);
 /* The format that a file of this one becomes without loss (the parameter recompress); NULL: none.
  */

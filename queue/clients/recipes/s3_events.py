@@ -25,8 +25,8 @@ ENDPOINT = os.environ.get("ENDPOINT", "https://s3.eu-west-1.amazonaws.com")
 TARGET = os.environ.get("TARGET", "{endpoint}/{bucket}-small/{key}.webp")
 TOKEN = os.environ.get("TOKEN", "")
 OPERATIONS = ["to_srgb", {"op": "resize", "width": 1200}]
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif", ".jxl", ".heic",
-            ".gif", ".tif", ".tiff", ".bmp")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".apng", ".webp", ".avif", ".jxl",
+            ".heic", ".gif", ".tif", ".tiff", ".bmp")
 JOBS, REPLIES = "gpuimgd:jobs", "gpuimgd:reply:s3-events"
 BLOCK_S, BODY_MAX = 5, 1 << 20
 # redis-py 8 waits 5 s for a reply, unless told otherwise: too short for BLMOVE.

@@ -32,6 +32,8 @@ TEST(test_formats_that_are_read)
     assert_true(format_reads_path("a.b/c.JPG"));
     assert_false(format_reads_path("a.jpg/c"));
     assert_false(format_reads_suffix(""));
+    assert_true(format_reads_suffix("APNG"));
+    assert_ptr_equal(format_to_read("a/b.apng"), &formats[FORMAT_png]);
 }
 
 /* A format that is only read is none for an output, and an output that names none has another. */
@@ -61,6 +63,8 @@ TEST(test_formats_that_are_only_read)
     }
     assert_string_equal(format_output_suffix("JPG"), "JPG");
     assert_string_equal(format_output_suffix("xyz"), "xyz");
+    assert_string_equal(format_output_suffix("APNG"), "png");
+    assert_null(format_by_name("apng"));
 }
 
 TEST(test_suffixes)
@@ -88,6 +92,7 @@ TEST(test_suffixes)
         {"cat.v2", NULL, NULL, NULL},
         {"cl.xyz", NULL, ".xyz", NULL},
         {"a.heic", NULL, ".heic", NULL},
+        {"a.apng", NULL, ".apng", NULL},
         {"a.jp2", NULL, ".jp2", NULL},
         {"o.x.pgn", NULL, ".pgn", "png"},
         {"a.JGP", NULL, ".JGP", "jpg"},
@@ -214,6 +219,9 @@ TEST(test_lists)
         "a JPEG, a PNG, a WebP, an AVIF, a JPEG XL, a HEIC, a GIF, a TIFF nor a BMP");
     assert_string_equal(format_list(FORMAT_SUFFIXES, 0, ".%s", " or ", text),
                         ".jpg, .jpeg, .png, .webp, .avif, .jxl, .npy or .raw");
+    assert_string_equal(format_list(FORMAT_SUFFIXES, FORMATS_READ, "%s", " or ", text),
+                        "jpg, jpeg, png, apng, webp, avif, jxl, heic, heif, hif, gif, tif, tiff or "
+                        "bmp");
     assert_string_equal(format_list(FORMAT_NAMES, TAKES(quality), "%s", " and ", text),
                         "jpeg, webp, avif and jxl");
     assert_string_equal(format_list(FORMAT_TITLES, TAKES(compression), "%s", " and ", text),
