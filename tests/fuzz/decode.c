@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codecs/animation.h"
+#include "codecs/process/process.h"
 #include "codecs/strip.h"
 
 void fuzz_give_file(fuzz_give *give, void *context, const char *name, struct picture_file file)
@@ -378,7 +379,8 @@ static void check_strip(const uint8_t *bytes, size_t length, const struct codec_
 
 /* ---- the file ---- */
 
-/* Decodes in colour, and in another way that depends on the file's length. */
+/* Decodes in colour, and in another way that depends on the file's length. No codec process may
+ * crash: sanitizers end it with an error, too. */
 void decode_check(const uint8_t *bytes, size_t length)
 {
     struct codec_limits limits = {.pixels_max = pixels_max,
@@ -414,4 +416,5 @@ void decode_check(const uint8_t *bytes, size_t length)
         }
     }
     image_info_clear(&info);
+    FUZZ_MUST(codec_process_replaced(CODEC_REPLACED_CRASHED) == 0);
 }

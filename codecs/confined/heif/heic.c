@@ -65,7 +65,8 @@ static int read_bytes(void *to, size_t count, void *data)
     const uint8_t *bytes = confined_read(&input->file, input->at, &got);
     if (!bytes || got < count)
         return -1;
-    memcpy(to, bytes, count);
+    if (count > 0) /* else `to` may be NULL */
+        memcpy(to, bytes, count);
     input->at += count;
     return 0;
 }
