@@ -318,7 +318,8 @@ static void check_layout(const struct plan *plan, const struct plan_limits *limi
         const struct plan_variant *variant = &plan->variants[v];
         for (uint32_t p = 0; p < variant->pass_count; p++) {
             const struct pass *pass = &variant->passes[p];
-            if (pass->deferred)
+            const struct pass *runs = pass->same ? pass->same : pass;
+            if (runs->deferred)
                 FUZZ_MUST(pass->work_place.offset + pass->work_bytes <= plan->output_bytes);
             else
                 check_pass(plan, pass, limits);
