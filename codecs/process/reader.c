@@ -108,7 +108,7 @@ static bool is_header(const struct codec_reply *reply)
            reply->exif_bytes <= CODEC_METADATA_BYTES_MAX &&
            reply->xmp_bytes <= CODEC_METADATA_BYTES_MAX &&
            reply->iptc_bytes <= CODEC_METADATA_BYTES_MAX &&
-           metadata_bytes(reply) <= CODEC_METADATA_BYTES_MAX && reply->decode_bytes <= SIZE_MAX / 4;
+           metadata_bytes(reply) <= CODEC_METADATA_BYTES_MAX;
 }
 
 static size_t decode_region(size_t length)
@@ -167,6 +167,8 @@ static enum status probe(struct codec_process *process, const struct codec_task 
         return codec_process_distrust(process, task, error);
     if (take_header(&reply, length, limits, info, error) != STATUS_OK)
         return error->status;
+    if (reply.decode_bytes > SIZE_MAX / 4) /* though the size is allowed */
+        return codec_process_distrust(process, task, error);
     if (read_metadata(process, &call, &reply, limits, info, error) == STATUS_OK &&
         !codec_keep_orientation(limits, info))
         fail_metadata(info, error);

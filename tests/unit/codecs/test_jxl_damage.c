@@ -6,6 +6,7 @@
 #include "codecs/confined/confine.h"
 #include "tests/fixtures/camera.h"
 #include "tests/fixtures/jxl_file.h"
+#include "tests/fixtures/picture_impl.h"
 
 TEST(test_size_limits)
 {
@@ -19,6 +20,15 @@ TEST(test_size_limits)
     rig.limits.side_max = 39;
     rig_reads(&file, STATUS_IMAGE_TOO_LARGE, "39 per side");
     picture_free(&file);
+}
+
+/* Two sides of 30 bits: no number of 64 bits holds the memory that such an image would need. */
+TEST(test_largest_header)
+{
+    static const uint8_t head[16] = {0xFF, 0x0A, 'N', 'G', 'f', 0xF0, '8', 0xBC, 0, 0, 0, 2};
+    struct picture_file file = {0};
+    picture_append(&file, head, sizeof head);
+    rig_reads_once(file, STATUS_IMAGE_TOO_LARGE, "the JPEG XL is 756231519 x 504154346 pixels");
 }
 
 /* Images of all kinds need less than the limit of the process, also noise. */
