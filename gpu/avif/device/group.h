@@ -148,7 +148,8 @@ SIMT void group_quantise(const int coefficients[8], const struct avif_quantiser 
         int error = avif_abs(coefficients[i]) - levels[i] * quantiser->steps[is_ac];
         int sum = most_3[i + 1] + most_3[i + 2] + below[i] + below[i + 1] + next[i];
         int group = avif_lower_class(levels[i], sum);
-        levels[i] -= levels[i] > 0 && error < quantiser->lowered[is_ac][group];
+        levels[i] -=
+            levels[i] > 0 && !avif_is_low(3, lane, i) && error < quantiser->lowered[is_ac][group];
     }
 }
 

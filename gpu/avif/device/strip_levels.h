@@ -180,14 +180,14 @@ SIMT bool strip_classes(struct strip_work *work, const struct strip_quantiser *q
     return warp_ballot(any != 0) != 0;
 }
 
-/* The lowered level of a coefficient, whose number in raster order is `at`. */
+/* The level of a coefficient, lowered unless its frequency is low. most_3: at its place */
 SIMT int strip_lower(const struct strip_quantiser *quantiser, const struct strip_costs *costs,
-                     const uint8_t *most_3, int stride, int value, bool is_ac)
+                     const uint8_t *most_3, int stride, int value, bool is_ac, bool is_low)
 {
     int level = avif_level_of((uint32_t)value, (uint32_t)quantiser->of.rounding[is_ac],
                               quantiser->of.inverse[is_ac]);
-    if (level == 0)
-        return 0;
+    if (level == 0 || is_low)
+        return level;
     int error = value - level * quantiser->of.steps[is_ac];
     int sum = most_3[1] + most_3[2] + most_3[stride] + most_3[stride + 1] + most_3[2 * stride];
     return level - (error < costs->lowered[is_ac][avif_lower_class(level, sum)]);
@@ -209,8 +209,9 @@ SIMT int strip_cut(struct strip_work *work, const struct strip_order *order,
     for (int i = share->each - 1; i >= 0; i--) {
         int at = strip_position(order, share, size, i), row = at >> bits;
         int coefficient = coefficients[at + row], value = avif_abs(coefficient);
-        int level =
-            strip_lower(quantiser, costs, most_3 + at + row * LEVEL_GAP, stride, value, at > 0);
+        bool is_low = avif_is_low(size, row, at - (row << bits));
+        int level = strip_lower(quantiser, costs, most_3 + at + row * LEVEL_GAP, stride, value,
+                                at > 0, is_low);
         if (level > 0) {
             int error = value - level * quantiser->of.steps[at > 0];
             sum += (int64_t)value * value - (int64_t)error * error;

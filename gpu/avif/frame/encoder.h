@@ -65,11 +65,16 @@ struct avif_tools {
     bool by_satd;           /* SATD alone chooses the mode of stage B */
     unsigned types;         /* of transforms that are tried: bits 1 << avif_transform */
     int candidates;         /* modes that stage A keeps for stage B */
-    int rounding;           /* of coefficients that are not DC: per cent of a step */
+    int rounding_dc;        /* of DC coefficients: per cent of a step */
+    int rounding;           /* of the others */
     int lambda_satd;        /* of a bit: thousandths of a step */
     int lowering;           /* per cent of the bits that lower levels are taken to save */
+    bool keeps_low;         /* levels of low frequencies are not lowered (transform/levels.h) */
     int luma_bits;          /* costs of bits when luma's levels are chosen, in per cent */
-    int filtering;          /* the filters are as those of so many per cent of the step */
+    bool by_contrast;       /* these costs grow more with the contrast */
+    /* Filters are as those of so many per cent of the step. */
+    int deblocking, cdef_primary, cdef_secondary;
+    int cdef_damping; /* 3 to 6: larger differences are smoothed */
 };
 
 /* The tiles are `columns` times `rows`, each of width x height superblocks but the last ones. */
@@ -97,6 +102,7 @@ struct avif_quantiser {
     int lambda_satd;
     /* Of both steps: a level is lowered if the coefficient exceeds it by less. */
     int lowered[2][LOWER_CLASSES];
+    bool keeps_low; /* as in avif_tools; kernels do not read it, as devices always keep them */
 };
 enum { COST_BITS = 10 };
 
@@ -110,7 +116,7 @@ enum { ACTIVITIES = 10 };
 
 /* Strengths of the filters after the reconstruction (AV1 5.9.11, 5.9.19). */
 struct avif_filters {
-    int deblocking, cdef_primary, cdef_secondary;
+    int deblocking, cdef_primary, cdef_secondary, cdef_damping;
 };
 
 struct avif_frame {

@@ -17,17 +17,25 @@ enum { ALL_TYPES = (1 << TRANSFORM_TYPES) - 1 };
 
 /* Efforts 0 to AVIF_EFFORT_MAX. Against libaom 3.6 at speed 9, files of equal PSNR are smaller by
  * about 16, 24 and 25% (36 photographs), and by 52, 84 and 84% (drawn screenshots): palettes help
- * there. Effort 0 has none, so that kernels need not know them. Its three modes leave more ringing
- * and edges of blocks, so it filters more; and its other constants fit its own choices best. */
+ * there. Effort 0 has none, so that kernels need not know them. Its three modes predict gradients
+ * badly, so it keeps the levels of low frequencies: without them, smooth areas differ from the
+ * source even if the image is seen at a quarter of its size, and SSIMULACRA2 falls. Its other
+ * constants fit its own choices best. */
 static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
     {.decides_early = true,
      .types = 1 << DCT_DCT | 1 << IDENTITY,
      .candidates = 1,
+     .rounding_dc = 50,
      .rounding = 48,
      .lambda_satd = 1500,
      .lowering = 75,
+     .keeps_low = true,
      .luma_bits = 72,
-     .filtering = 130},
+     .by_contrast = true,
+     .deblocking = 80,
+     .cdef_primary = 88,
+     .cdef_secondary = 110,
+     .cdef_damping = 4},
     {.smooth = true,
      .diagonals = true,
      .split_transforms = true,
@@ -35,22 +43,30 @@ static const struct avif_tools efforts[AVIF_EFFORT_MAX + 1] = {
      .by_satd = true,
      .types = ALL_TYPES,
      .candidates = 4,
+     .rounding_dc = 45,
      .rounding = 45,
      .lambda_satd = 500,
      .lowering = 50,
      .luma_bits = 100,
-     .filtering = 100},
+     .deblocking = 100,
+     .cdef_primary = 100,
+     .cdef_secondary = 100,
+     .cdef_damping = 3},
     {.smooth = true,
      .diagonals = true,
      .split_transforms = true,
      .palettes = true,
      .types = ALL_TYPES,
      .candidates = 4,
+     .rounding_dc = 45,
      .rounding = 45,
      .lambda_satd = 500,
      .lowering = 50,
      .luma_bits = 100,
-     .filtering = 100},
+     .deblocking = 100,
+     .cdef_primary = 100,
+     .cdef_secondary = 100,
+     .cdef_damping = 3},
 };
 
 /* ---- tiles ---- */
@@ -113,39 +129,46 @@ static void set_lowered(const struct avif_tools *tools, struct avif_quantiser *t
 static void set_quantiser(int index, const struct avif_tools *tools, struct avif_quantiser *to)
 {
     /* Per cent of a step, and thousandths of a squared step per bit. */
-    enum { round_dc = 45, round_cost = 40, lambda = 90 };
+    enum { round_cost = 40, lambda = 90 };
     int step = avif_ac_steps[index];
     to->index = index;
     to->steps[0] = avif_dc_steps[index];
     to->steps[1] = step;
     to->inverse[0] = (uint32_t)((((uint64_t)1 << 32) + to->steps[0] - 1) / to->steps[0]);
     to->inverse[1] = (uint32_t)((((uint64_t)1 << 32) + step - 1) / step);
-    to->rounding[0] = to->steps[0] * round_dc / 100;
+    to->rounding[0] = to->steps[0] * tools->rounding_dc / 100;
     to->rounding[1] = step * tools->rounding / 100;
     to->cost_rounding = step * round_cost / 100;
     to->lambda = ((int64_t)step * step * lambda << COST_BITS) / (1000 * 16);
+    to->keeps_low = tools->keeps_low;
     set_lowered(tools, to);
     to->lambda_satd = (int)(((int64_t)step * tools->lambda_satd << COST_BITS) / (1000 * 16));
 }
 
 void avif_set_quantisers(const struct avif_frame *frame, struct avif_quantiser to[ACTIVITIES])
 {
-    /* Per cent of the usual cost: the fourth root of 2 to the power of the activity. */
-    static const int costs[ACTIVITIES] = {74, 88, 105, 125, 149, 177, 210, 250, 297, 354};
+    /* Per cent of the usual cost: about 2^(activity / 4), and that to the power of 1.2. */
+    static const int costs[2][ACTIVITIES] = {
+        {74, 88, 105, 125, 149, 177, 210, 250, 297, 354},
+        {69, 85, 106, 130, 161, 198, 243, 300, 369, 455},
+    };
+    const int *of = costs[frame->tools.by_contrast];
     for (int i = 0; i < ACTIVITIES; i++) {
         to[i] = frame->quantiser;
-        to[i].lambda = to[i].lambda * costs[i] * frame->tools.luma_bits / (100 * 100);
+        to[i].lambda = to[i].lambda * of[i] * frame->tools.luma_bits / (100 * 100);
         set_lowered(&frame->tools, &to[i]);
     }
 }
 
-/* As libaom's fast levels for still pictures: both grow with the step. */
+/* As libaom's fast levels for still pictures: all grow with the step. */
 static void set_filters(const struct avif_frame *frame, struct avif_filters *to)
 {
-    int step = frame->quantiser.steps[1] * frame->tools.filtering / 100, eighth = step / 8;
-    int64_t level = (((int64_t)step * 20723 + 1015158 + (1 << 17)) >> 18) - 4;
+    const struct avif_tools *tools = &frame->tools;
+    int step = frame->quantiser.steps[1], deblocked = step * tools->deblocking / 100;
+    int eighth = step * tools->cdef_secondary / 800;
+    int64_t level = (((int64_t)deblocked * 20723 + 1015158 + (1 << 17)) >> 18) - 4;
     to->deblocking = level < 0 ? 0 : level > 63 ? 63 : (int)level;
-    to->cdef_primary = avif_min(15, eighth / 4);
+    to->cdef_primary = avif_min(15, step * tools->cdef_primary / 3200);
     to->cdef_secondary = eighth > 40 ? 2 : eighth > 12 ? 1 : 0;
 }
 
@@ -166,6 +189,7 @@ bool avif_frame_set(struct avif_frame *frame, uint32_t width, uint32_t height, u
     frame->superblocks_y = divide_up((int)height, SUPERBLOCK);
     frame->tools = efforts[options->effort];
     set_quantiser(avif_quantiser_index(options->quality), &frame->tools, &frame->quantiser);
+    frame->filters.cdef_damping = frame->tools.cdef_damping;
     if (!options->unfiltered)
         set_filters(frame, &frame->filters);
     return set_tiles(frame);

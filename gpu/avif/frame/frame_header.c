@@ -117,7 +117,7 @@ static void put_filters(const struct avif_frame *frame, struct bit_writer *to)
     }
     put(to, 0, 3); /* sharpness */
     put(to, 0, 1); /* no deltas by mode */
-    put(to, 0, 2); /* CDEF's damping: 3 */
+    put(to, (uint32_t)filters->cdef_damping - 3, 2);
     put(to, 0, 2); /* one strength */
     for (int i = 0; i < (frame->planes > 1 ? 2 : 1); i++) {
         put(to, (uint32_t)filters->cdef_primary, 4);

@@ -235,7 +235,7 @@ static int quantise(const struct avif_coefficients *from, int size,
     for (int i = 0; i < side * side; i++) {
         int level = before[i], error = avif_abs(from->of[i]) - level * quantiser->steps[i > 0];
         /* The sum is of the levels before any of them is lowered. */
-        if (level > 0) {
+        if (level > 0 && !(quantiser->keeps_low && avif_is_low(size, i / side, i % side))) {
             int group = avif_lower_class(level, avif_level_sum(before, side, i / side, i % side));
             level -= error < quantiser->lowered[i > 0][group];
         }

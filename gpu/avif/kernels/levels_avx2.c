@@ -121,7 +121,7 @@ AVX2_INLINE int16_t lower_dc(const struct quantised *from, int value, int side,
     const int16_t *at = from->most_3;
     int level = from->levels[0], error = avif_abs(value) - level * quantiser->steps[0];
     int group = avif_lower_class(level, at[1] + at[2] + at[side] + at[side + 1] + at[2 * side]);
-    level -= level > 0 && error < quantiser->lowered[0][group];
+    level -= level > 0 && !quantiser->keeps_low && error < quantiser->lowered[0][group];
     return (int16_t)(value < 0 ? -level : level);
 }
 
@@ -141,6 +141,8 @@ AVX2 int avif_quantise_avx2(const struct avif_coefficients *from, int size,
     const __m256i order = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const uint16_t *ranks = avif_scans()->ranks[avif_min(size, 5) - 2];
     int side = avif_coded_side(size), count = side * side;
+    /* As avif_is_low. */
+    const __m256i kept = _mm256_set1_epi16((int16_t)(quantiser->keeps_low ? 1 << size >> 2 : 0));
     struct quantised all;
     __m256i last = zero;
     if (size == 2)
@@ -150,14 +152,16 @@ AVX2 int avif_quantise_avx2(const struct avif_coefficients *from, int size,
         _mm256_store_si256((__m256i *)(all.most_3 + count + i), zero);
     for (int i = 0; i < count; i += 16) {
         __m256i level = _mm256_load_si256((const __m256i *)(all.levels + i));
-        __m256i column = _mm256_and_si256(_mm256_add_epi16(order, _mm256_set1_epi16((int16_t)i)),
-                                          _mm256_set1_epi16((int16_t)(side - 1)));
+        __m256i at = _mm256_add_epi16(order, _mm256_set1_epi16((int16_t)i));
+        __m256i column = _mm256_and_si256(at, _mm256_set1_epi16((int16_t)(side - 1)));
+        __m256i row = _mm256_srli_epi16(at, avif_min(size, 5));
         __m256i before_1 = _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)(side - 1)), column);
         __m256i before_2 = _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)(side - 2)), column);
         __m256i sum = sums_of(all.most_3, i, side, before_1, before_2);
         __m256i error = _mm256_load_si256((const __m256i *)(all.errors + i));
         __m256i lower = _mm256_cmpgt_epi16(thresholds_of(quantiser, level, sum), error);
         lower = _mm256_and_si256(lower, _mm256_cmpgt_epi16(level, zero));
+        lower = _mm256_andnot_si256(_mm256_cmpgt_epi16(kept, _mm256_add_epi16(row, column)), lower);
         level = _mm256_add_epi16(level, lower);
         __m256i rank = _mm256_loadu_si256((const __m256i *)(ranks + i));
         rank = _mm256_and_si256(rank, _mm256_cmpgt_epi16(level, zero));

@@ -53,6 +53,12 @@ DEVICE int avif_lower_class(int level, int sum)
     return level > 2 ? LOWER_MORE : level == 2 ? LOWER_TWO : avif_min(sum, 3);
 }
 
+/* Whether a frequency is low: below a quarter of the highest one, as the sum of both directions. */
+DEVICE bool avif_is_low(int size, int row, int column)
+{
+    return row + column < 1 << size >> 2;
+}
+
 /* The change of the cost if a level is coded and not set to 0, with the sign changed. */
 DEVICE int64_t avif_tail_gain(const struct avif_quantiser *quantiser, int value, int level,
                               int step)

