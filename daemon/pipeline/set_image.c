@@ -22,6 +22,9 @@
 #include "daemon/pipeline/uploads.h"
 #include "queue/job/member_name.h"
 
+/* A worker may take several such images at once (workers.h). */
+#define BRIEF_MS 0.1
+
 /* ---- the beginning -------------------------------------------------------------------------- */
 
 /* Of the lease, without the lease. */
@@ -274,6 +277,12 @@ static struct job_run *take_slot(struct pipeline *pipeline)
     return run;
 }
 
+/* Whether images have needed little of a worker's time. At first it is not known. */
+static bool is_brief(const struct pipeline *pipeline)
+{
+    return pipeline->image_ms > 0 && pipeline->image_ms < BRIEF_MS;
+}
+
 bool set_image_begin(struct image_set *set, struct set_item *item)
 {
     const struct job_run *owner = set->owner;
@@ -290,6 +299,7 @@ bool set_image_begin(struct image_set *set, struct set_item *item)
     run->worker_task.run = owner->worker_task.run;
     run->worker_task.done = owner->worker_task.done;
     run->worker_task.rank = ranks_next(&set->pipeline->ranks, owner->worker_task.rank.priority);
+    run->worker_task.brief = is_brief(set->pipeline);
     take_lease(run, owner);
     take_times(run, owner);
     trace_hooks_begin(run);

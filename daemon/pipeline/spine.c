@@ -325,7 +325,7 @@ void spine_run(struct worker_task *task, struct worker_tools *tools)
         job_run_is_on_device(run) ? computing_take_back(run) : run_stage(run, tools);
     while (result == RESULT_NEXT && carry_on(run)) {
         if (job_run_is_on_device(run)) {
-            workers_hand_on(run->pipeline->parts.workers, tools, task);
+            workers_hand_on(tools, task);
             send_to_device(run);
             return;
         }

@@ -67,7 +67,7 @@ static void help(struct worker_task *task, struct worker_tools *tools)
 {
     struct split *split = container_of(task, struct helper, task)->split;
     copy_pieces(split);
-    workers_hand_on(split->workers, tools, task);
+    workers_hand_on(tools, task);
     /* After this, split_read or split_write may return, and `task` and `split` are on its stack. */
     sem_post(&split->ended);
 }

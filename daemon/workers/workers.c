@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,15 +11,10 @@
 #include "conf/log.h"
 #include "conf/ranks.h"
 #include "daemon/device_codecs.h"
-#include "daemon/workers/waker.h"
+#include "daemon/workers/finished_tasks.h"
 
-/* While tasks finish often, the loop collects finished tasks every COLLECT_MS without being woken.
- * A task that its run function marked `patient` then does not wake the loop, unless PATIENT_MAX
- * tasks have finished. Waking the loop more often gains nothing: the calls to Redis that end jobs
- * are sent every 2 ms, or when they have 32 jobs (GATHER_MS in queue/lease/calls.h, and the default
- * of the option batch). */
-#define COLLECT_MS  2
-#define PATIENT_MAX 32
+/* Tasks that `yield` may wait for the loop while so many others wait for a worker. */
+#define MANY_WAIT 32
 /* How often the shares of CPUs are measured: workers_leave_cpus. */
 #define SHARE_NS (NS_PER_S / 10)
 /* The most idle threads that are signalled and do not run yet. In a virtual machine, a thread needs
@@ -26,25 +22,32 @@
  * other, most of a batch would wait. Each signal is a system call of the device's thread, so the
  * first few threads wake the others. */
 #define WAKING_MAX 4
+/* The most brief tasks that a worker takes at once. With 14 workers and 230,000 images per second,
+ * each of which took and gave back the lock three times, workers spent a sixth of their time
+ * waiting for it. Each worker takes at most half of its part of the waiting tasks. */
+#define GROUP_MAX 8
 
 struct worker {
     struct list_node node;
     pthread_t thread;
     struct workers *workers;
-    struct worker_task *task; /* the running task; guarded by workers->lock */
-    uint64_t began_ns;        /* when `task` began */
-    bool is_given_up;         /* see workers_give_up; guarded by workers->lock */
-    bool has_place;           /* `running` counts it; guarded by workers->lock */
-    bool handed_on; /* this and the next member: only this thread uses them. The last task ended
-                       with workers_hand_on */
-    bool was_away;  /* and then the worker was given up already */
+    pthread_mutex_t lock;     /* guards the next three members; a thread that needs both locks takes
+                                 workers->lock first */
+    struct worker_task *task; /* the running task */
+    struct list group;        /* tasks that follow it on this worker */
+    bool is_given_up;         /* see workers_give_up; changes only with both locks held */
+    bool is_busy;      /* this and the next two: guarded by workers->lock. It runs a group, and
+                          was not given up */
+    uint64_t began_ns; /* when the first task of the group began */
+    bool has_place;    /* `running` counts it */
+    bool handed_on;    /* the last task ended with workers_hand_on; only this thread uses it */
     bool is_gone;   /* it was given up, and its thread must end; only this thread uses it */
     uint32_t number;
 };
 
 struct workers {
-    /* Guards the members before `waker`. `started`, and reads of `given_up`, need no lock, because
-     * only the loop changes them. */
+    /* Guards the members before `finished`. `started`, and reads of `given_up`, need no lock,
+     * because only the loop changes them. */
     pthread_mutex_t lock;
     pthread_cond_t wanted; /* signalled when a task waits */
     struct list waiting[WORKERS_PRIORITIES];
@@ -57,11 +60,6 @@ struct workers {
      * sleep again. */
     uint32_t running, limit;
     uint32_t waking; /* idle threads that were signalled and do not run yet; at most WAKING_MAX */
-    struct list_node *finished; /* the last one first, linked by `next`: to add one touches no
-                                   other */
-    uint32_t finished_count;
-    bool notified;         /* the loop was woken and will take `finished` */
-    bool timer_runs;     /* the loop will take `finished` when `timer` ends, without being woken */
     struct list threads; /* struct worker, without those given up */
     bool stopping;
     uint32_t count;    /* threads that should work: the option workers */
@@ -69,11 +67,9 @@ struct workers {
     uint32_t started;  /* threads started since the start */
     uint32_t away;     /* threads given up that have not returned from their task */
     uint64_t busy_ns;  /* time of tasks that ended, or whose worker was given up */
-    struct waker waker;
-    uv_timer_t timer;  /* this and the following members: only the loop thread uses them */
-    uint64_t taken_ms; /* when the loop last took a finished task while `timer` did not run, by
-                          uv_now */
-    uint32_t pausing_most;  /* this and the next two: of workers_leave_cpus */
+    struct finished_tasks finished;
+    uint32_t pausing_most;  /* this and the following members: only the loop thread uses them. This
+                               and the next two: of workers_leave_cpus */
     workers_others *others; /* NULL: none */
     const void *others_context;
     /* CLOCK_MONOTONIC, and the CPU time of the loop and of the others then. */
@@ -112,14 +108,6 @@ static uint32_t count_ready(const struct workers *workers)
     return room < workers->idle ? room : workers->idle;
 }
 
-/* Call with the lock held. true: the caller must wake the loop. false: another thread has. */
-static bool take_over_notifying(struct workers *workers)
-{
-    bool must = !workers->notified;
-    workers->notified = true;
-    return must;
-}
-
 /* Call with the lock held. The tasks that no worker has begun. To compare with count_ready, which
  * still includes threads that were woken for these tasks and do not run yet. */
 static size_t count_waiting(const struct workers *workers)
@@ -128,14 +116,6 @@ static size_t count_waiting(const struct workers *workers)
     for (int priority = 0; priority < WORKERS_PRIORITIES; priority++)
         waiting += workers->waiting[priority].length;
     return waiting;
-}
-
-/* Call with the lock held. Whether the task may wait for the timer, so that nobody wakes the loop.
- */
-static bool can_wait(const struct workers *workers, const struct worker_task *task)
-{
-    return workers->timer_runs && workers->finished_count < PATIENT_MAX &&
-           (task->patient || (task->yields && count_waiting(workers) >= PATIENT_MAX));
 }
 
 /* Call with the lock held. Returns how many threads the caller must `wake` after it has released
@@ -173,6 +153,36 @@ static struct list *line_to_begin(struct workers *workers)
     return workers->running < workers->limit ? next_line(workers) : NULL;
 }
 
+/* Call with the lock held. */
+static struct worker_task *pop_task(struct worker *worker, struct list *line)
+{
+    struct worker_task *task = container_of(list_pop(line), struct worker_task, node);
+    task->waiting = false;
+    atomic_store(&task->worker, worker);
+    ranks_serve(&worker->workers->ranks, &task->rank);
+    return task;
+}
+
+static bool is_brief(const struct list *line)
+{
+    return !list_empty(line) && container_of(list_first(line), struct worker_task, node)->brief;
+}
+
+/* Call with the lock held. The worker begins the first task of the line, and takes those that
+ * follow it on this worker. */
+static struct worker_task *begin_group(struct worker *worker, struct list *line)
+{
+    struct workers *workers = worker->workers;
+    size_t part = count_waiting(workers) / (2 * (size_t)workers->count);
+    size_t most = !is_brief(line) ? 1 : part < GROUP_MAX ? part : GROUP_MAX;
+    pthread_mutex_lock(&worker->lock);
+    struct worker_task *task = worker->task = pop_task(worker, line);
+    while (worker->group.length + 1 < most && is_brief(line))
+        list_push(&worker->group, &pop_task(worker, line)->node);
+    pthread_mutex_unlock(&worker->lock);
+    return task;
+}
+
 /* Call with the lock held. Waits for a task and notes that this worker runs it. NULL: the thread
  * must end. */
 static struct worker_task *take_task(struct worker *worker, uint64_t now_ns)
@@ -185,15 +195,27 @@ static struct worker_task *take_task(struct worker *worker, uint64_t now_ns)
     }
     if (!line)
         return NULL;
-    struct worker_task *task = container_of(list_pop(line), struct worker_task, node);
-    task->waiting = false;
-    task->worker = worker;
-    worker->task = task;
-    worker->has_place = true;
+    worker->is_busy = worker->has_place = true;
     workers->running++;
     worker->began_ns = now_ns;
-    ranks_serve(&workers->ranks, &task->rank);
-    return task;
+    return begin_group(worker, line);
+}
+
+/* The next task of the group after `ended`, which the loop gets (NULL: it was handed on). NULL: the
+ * group is over, or the worker was given up. */
+static struct worker_task *next_of_group(struct worker *worker, struct worker_task *ended)
+{
+    struct worker_task *next = NULL;
+    pthread_mutex_lock(&worker->lock);
+    if (!list_empty(&worker->group))
+        next = worker->task = container_of(list_pop(&worker->group), struct worker_task, node);
+    pthread_mutex_unlock(&worker->lock);
+    if (!next || !ended)
+        return next;
+    atomic_store(&ended->worker, NULL);
+    if (finished_add(&worker->workers->finished, &ended->node, ended->patient))
+        finished_wake(&worker->workers->finished);
+    return next;
 }
 
 /* Call with the lock held. */
@@ -203,24 +225,26 @@ static void leave_place(struct worker *worker)
     worker->has_place = false;
 }
 
-/* Call with the lock held, when a task has returned or goes on to another thread.
+/* Call with the lock held, when the last task of a group has returned or was handed on.
  * workers_give_up has already counted the time of a worker that was given up. */
-static void leave_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
+static void leave_group(struct worker *worker, uint64_t now_ns)
 {
-    if (!worker->is_given_up)
+    if (worker->is_busy)
         worker->workers->busy_ns += now_ns - worker->began_ns;
+    worker->is_busy = false;
+    pthread_mutex_lock(&worker->lock);
     worker->task = NULL;
-    task->worker = NULL;
+    pthread_mutex_unlock(&worker->lock);
 }
 
-void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task)
+void workers_hand_on(struct worker_tools *tools, struct worker_task *task)
 {
-    uint64_t now_ns = clock_now_ns();
-    pthread_mutex_lock(&workers->lock);
-    leave_task(tools->worker, task, now_ns);
-    tools->worker->was_away = tools->worker->is_given_up;
-    pthread_mutex_unlock(&workers->lock);
-    tools->worker->handed_on = true;
+    struct worker *worker = tools->worker;
+    pthread_mutex_lock(&worker->lock);
+    worker->task = NULL;
+    atomic_store(&task->worker, NULL);
+    pthread_mutex_unlock(&worker->lock);
+    worker->handed_on = true;
 }
 
 /* Call with the lock held, when the task of a worker that was given up has returned. The worker
@@ -231,7 +255,9 @@ static bool rejoin_or_leave(struct worker *worker)
     struct workers *workers = worker->workers;
     bool leaves = workers->stopping || workers->threads.length >= workers->count;
     workers->away--;
+    pthread_mutex_lock(&worker->lock);
     worker->is_given_up = leaves;
+    pthread_mutex_unlock(&worker->lock);
     if (leaves)
         pthread_detach(worker->thread);
     else
@@ -240,18 +266,15 @@ static bool rejoin_or_leave(struct worker *worker)
 }
 
 /* Call with the lock held. true: the caller must wake the loop. */
-static bool finish_task(struct worker *worker, struct worker_task *task, uint64_t now_ns)
+static bool finish_task(struct worker *worker, struct worker_task *task)
 {
     struct workers *workers = worker->workers;
-    bool was_away = worker->is_given_up;
-    leave_task(worker, task, now_ns);
-    task->node.next = workers->finished;
-    workers->finished = &task->node;
-    workers->finished_count++;
+    bool can_wait = task->patient || (task->yields && count_waiting(workers) >= MANY_WAIT);
+    atomic_store(&task->worker, NULL);
+    bool must_wake = finished_add(&workers->finished, &task->node, can_wait);
     /* workers_stop does not wait for a thread that was given up, so after it the waker may be
      * closed. */
-    return !(was_away && workers->stopping) && !can_wait(workers, task) &&
-           take_over_notifying(workers);
+    return must_wake && !(worker->is_given_up && workers->stopping);
 }
 
 void worker_close_later(struct worker_tools *tools, int descriptor)
@@ -276,28 +299,28 @@ static uint64_t follow_up(struct worker *worker, bool notify, struct worker_tool
     pthread_mutex_unlock(&workers->lock);
     wake(workers, wakes);
     if (notify)
-        waker_wake(&workers->waker);
+        finished_wake(&workers->finished);
     worker_close_later(tools, -1);
     now_ns = clock_now_ns();
     pthread_mutex_lock(&workers->lock);
     return now_ns;
 }
 
-/* Ends a task and takes the next one, if possible with the lock only once. ended: NULL: there is
- * none. returns: the worker may have been given up. NULL: the thread must end; if worker->is_gone,
+/* Ends a group with its last task and takes the next one, if possible with the lock only once.
+ * ended: NULL: there is none, or it was handed on. NULL: the thread must end; if worker->is_gone,
  * without using `workers` again, because workers_destroy may free it after the unlock. */
-static struct worker_task *next_task(struct worker *worker, struct worker_tools *tools,
-                                     struct worker_task *ended, bool returns)
+static struct worker_task *next_group(struct worker *worker, struct worker_tools *tools,
+                                      struct worker_task *ended)
 {
     struct workers *workers = worker->workers;
     struct worker_task *task = NULL;
     uint64_t now_ns = clock_now_ns();
     pthread_mutex_lock(&workers->lock);
-    bool was_away = returns && worker->is_given_up;
-    bool notify = ended && finish_task(worker, ended, now_ns);
-    worker->is_gone = was_away && !rejoin_or_leave(worker);
+    leave_group(worker, now_ns);
+    bool notify = ended && finish_task(worker, ended);
+    worker->is_gone = worker->is_given_up && !rejoin_or_leave(worker);
     if (notify && worker->is_gone) /* before the unlock, because `workers` may be freed after it */
-        waker_wake(&workers->waker);
+        finished_wake(&workers->finished);
     if (!worker->is_gone) {
         now_ns = follow_up(worker, notify, tools, now_ns);
         leave_place(worker);
@@ -307,6 +330,12 @@ static struct worker_task *next_task(struct worker *worker, struct worker_tools 
     pthread_mutex_unlock(&workers->lock);
     wake(workers, wakes);
     return task;
+}
+
+static void free_worker(struct worker *worker)
+{
+    pthread_mutex_destroy(&worker->lock);
+    free(worker);
 }
 
 static void *worker_main(void *argument)
@@ -321,20 +350,21 @@ static void *worker_main(void *argument)
     bool usable = tools.codec && tools.sink && tools.frame;
     if (!usable) /* uncovered: memory (tests/coverage/reasons.txt) */
         log_error("no memory for the codecs of a worker thread; the thread ends");
-    struct worker_task *task = usable ? next_task(worker, &tools, NULL, false) : NULL;
+    struct worker_task *task = usable ? next_group(worker, &tools, NULL) : NULL;
     while (task) {
         worker->handed_on = false;
         task->run(task, &tools);
-        /* Nobody gives up a worker without a task. */
-        task = next_task(worker, &tools, worker->handed_on ? NULL : task,
-                         !worker->handed_on || worker->was_away);
+        struct worker_task *ended = worker->handed_on ? NULL : task;
+        task = next_of_group(worker, ended);
+        if (!task)
+            task = next_group(worker, &tools, ended);
     }
     worker_close_later(&tools, -1);
     codec_context_destroy(tools.codec);
     free(tools.sink);
     free(tools.frame);
     if (worker->is_gone) /* it is no longer in workers->threads, so workers_stop does not free it */
-        free(worker);
+        free_worker(worker);
     return NULL;
 }
 
@@ -347,6 +377,8 @@ static bool start_thread(struct workers *workers)
         return false;
     worker->workers = workers;
     worker->number = workers->started++;
+    pthread_mutex_init(&worker->lock, NULL);
+    list_init(&worker->group);
     pthread_mutex_lock(&workers->lock);
     bool ok = pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
     if (ok) {
@@ -355,7 +387,7 @@ static bool start_thread(struct workers *workers)
     }
     pthread_mutex_unlock(&workers->lock);
     if (!ok) /* uncovered: memory */
-        free(worker);
+        free_worker(worker);
     return ok;
 }
 
@@ -367,22 +399,6 @@ uint32_t workers_spare(struct workers *workers)
     uint32_t spare = waiting < ready ? ready - (uint32_t)waiting : 0;
     pthread_mutex_unlock(&workers->lock);
     return spare;
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    workers_collect(timer->data);
-}
-
-/* Notes when the loop has taken tasks. true: the timer must be started, because tasks finish often:
- * the loop has taken others at most COLLECT_MS ago. */
-static bool note_taken(struct workers *workers, bool some)
-{
-    uint64_t now_ms = uv_now(workers->timer.loop);
-    bool often = now_ms - workers->taken_ms <= COLLECT_MS;
-    if (some)
-        workers->taken_ms = now_ms;
-    return some && often;
 }
 
 static void set_limit(struct workers *workers, uint32_t limit)
@@ -432,24 +448,9 @@ void workers_leave_cpus(struct workers *workers, uint32_t most, workers_others *
 void workers_collect(struct workers *workers)
 {
     struct list taken;
-    bool runs = uv_is_active((uv_handle_t *)&workers->timer);
-    pthread_mutex_lock(&workers->lock);
-    struct list_node *finished = workers->finished;
-    workers->finished = NULL;
-    workers->finished_count = 0;
-    bool starts = !runs && note_taken(workers, finished != NULL);
-    workers->notified = false;
-    workers->timer_runs = runs || starts;
-    pthread_mutex_unlock(&workers->lock);
-    if (starts)
-        uv_timer_start(&workers->timer, on_timer, COLLECT_MS, 0);
-    measure_share(workers);
-    bool some = finished != NULL;
     list_init(&taken);
-    for (struct list_node *next; finished; finished = next) {
-        next = finished->next;
-        list_push_front(&taken, finished);
-    }
+    bool some = finished_take(&workers->finished, &taken);
+    measure_share(workers);
     for (struct list_node *node; (node = list_pop(&taken));) {
         struct worker_task *task = container_of(node, struct worker_task, node);
         task->done(task);
@@ -466,12 +467,10 @@ static void on_finished(void *context)
 struct workers *workers_create(uv_loop_t *loop, uint32_t count)
 {
     struct workers *workers = calloc(1, sizeof *workers);
-    if (!workers || waker_open(&workers->waker, loop, on_finished, workers) != 0) {
+    if (!workers || finished_open(&workers->finished, loop, on_finished, workers) != 0) {
         free(workers); /* uncovered: memory */
         return NULL;
     }
-    uv_timer_init(loop, &workers->timer);
-    workers->timer.data = workers;
     workers->count = workers->limit = count;
     lock_init(&workers->lock);
     pthread_cond_init(&workers->wanted, NULL);
@@ -483,7 +482,7 @@ struct workers *workers_create(uv_loop_t *loop, uint32_t count)
             continue;
         if (i == 0) { /* uncovered: memory */
             workers_stop(workers);
-            uv_run(loop, UV_RUN_NOWAIT); /* closes the handles of the waker and the timer */
+            uv_run(loop, UV_RUN_NOWAIT); /* closes the handles of `finished` */
             workers_destroy(workers);
             return NULL;
         }
@@ -571,17 +570,37 @@ bool workers_withdraw(struct workers *workers, struct worker_task *task)
     return withdrawn;
 }
 
+/* Call with the lock held. Returns the worker that runs the task, after it has lost the tasks that
+ * would follow; NULL: no worker runs it. */
+static struct worker *give_up_worker(struct workers *workers, struct worker_task *task)
+{
+    struct worker *worker = atomic_load(&task->worker);
+    if (!worker)
+        return NULL;
+    pthread_mutex_lock(&worker->lock);
+    bool runs = worker->task == task && !worker->is_given_up;
+    if (runs)
+        worker->is_given_up = true;
+    for (struct list_node *node; runs && (node = list_pop(&worker->group));) {
+        struct worker_task *next = container_of(node, struct worker_task, node);
+        atomic_store(&next->worker, NULL);
+        push_task(workers, next);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return runs ? worker : NULL;
+}
+
 void workers_give_up(struct workers *workers, struct worker_task *task)
 {
     pthread_mutex_lock(&workers->lock);
-    struct worker *worker = task->worker;
+    struct worker *worker = give_up_worker(workers, task);
     bool may_replace = worker && workers->away < workers->count;
     if (worker) {
-        worker->is_given_up = true;
         list_remove(&workers->threads, &worker->node);
         workers->given_up++;
         workers->away++;
         workers->busy_ns += clock_now_ns() - worker->began_ns;
+        worker->is_busy = false;
         leave_place(worker);
     }
     uint32_t wakes = take_over_waking(workers);
@@ -612,7 +631,7 @@ struct workers_usage workers_usage(struct workers *workers)
     list_each (node, &workers->threads) {
         const struct worker *worker = container_of(node, struct worker, node);
         usage.threads++;
-        if (worker->task) {
+        if (worker->is_busy) {
             usage.busy++;
             busy_ns += now - worker->began_ns;
         }
@@ -633,10 +652,9 @@ void workers_stop(struct workers *workers)
     for (struct list_node *node; (node = list_pop(&workers->threads));) {
         struct worker *worker = container_of(node, struct worker, node);
         pthread_join(worker->thread, NULL);
-        free(worker);
+        free_worker(worker);
     }
-    waker_close(&workers->waker);
-    uv_close((uv_handle_t *)&workers->timer, NULL);
+    finished_close(&workers->finished);
 }
 
 void workers_destroy(struct workers *workers)

@@ -8,7 +8,8 @@
  * Finished tasks form a list. The first one wakes the loop (waker.h), and the loop takes the whole
  * list and calls `done` for each task. While tasks finish often, those marked `patient` do not wake
  * the loop, which takes the list every 2 ms. A few idle workers are woken at a time, and each wakes
- * others if more tasks wait.
+ * others if more tasks wait. While many tasks wait that are `brief`, a worker takes several at
+ * once.
  *
  * A worker that hangs in a task is given up (workers_give_up): a new thread replaces it, and the
  * old thread ends if its task ever returns. There are at most twice as many threads as the option
@@ -17,6 +18,8 @@
  * Call the functions on the loop thread, unless a comment says otherwise.
  */
 #pragma once
+
+#include <stdatomic.h>
 
 #include <uv.h>
 
@@ -50,8 +53,10 @@ struct worker_task {
     bool patient; /* `run` sets it if `done` may be called up to 2 ms later */
     bool yields;  /* the same, but only while many other tasks wait: then the workers do not lack
                      the tasks that `done` would submit */
+    bool brief;   /* set before it is submitted, if it needs about 0.1 ms or less: a worker may take
+                     it together with others */
     bool waiting; /* this and the next member: only for workers.c */
-    struct worker *worker;
+    struct worker *_Atomic worker;
 };
 
 struct workers;
@@ -80,7 +85,7 @@ void workers_submit_all(struct workers *workers, struct list *tasks);
 /* For task->run, at its end, if another thread continues with the task: the worker forgets the
  * task, and `done` is not called. Call it before you tell the other thread, which may submit or
  * free the task at once; do not use the task afterwards. */
-void workers_hand_on(struct workers *workers, struct worker_tools *tools, struct worker_task *task);
+void workers_hand_on(struct worker_tools *tools, struct worker_task *task);
 
 /* For task->run: closes the descriptor after the task, so that the result of the task does not wait
  * for a long close(). The descriptor must be of a file whose close() cannot hang: a worker that
@@ -92,7 +97,7 @@ void worker_close_later(struct worker_tools *tools, int descriptor);
 void workers_collect(struct workers *workers);
 
 /* Cancels a task that no worker has started; `done` is not called. false: a worker has started the
- * task, or it does not wait. Any thread. */
+ * task, or starts it soon (`brief`), or it does not wait. Any thread. */
 bool workers_withdraw(struct workers *workers, struct worker_task *task);
 
 /* Gives up the worker that hangs in this task, and replaces it by a new thread, unless as many

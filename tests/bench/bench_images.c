@@ -277,7 +277,7 @@ static void start_image(struct place *place, struct worker_tools *tools)
     place->task = (struct engine_task){.plan = &place->plan, .memory = &place->memory,
                                        .rank = place->worker_task.rank, .done = on_done};
     place->in_flight = true;
-    workers_hand_on(bench.workers, tools, &place->worker_task);
+    workers_hand_on(tools, &place->worker_task);
     bench.tallies[tools->number].images++;
     place->submitted_ns = clock_now_ns();
     engine_submit(bench.engine, &place->task);

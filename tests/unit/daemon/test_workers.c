@@ -263,7 +263,7 @@ static void hand_on_once(struct worker_task *task, struct worker_tools *tools)
     if (note->waits)
         sem_wait(&bench.gate);
     note->waits = false;
-    workers_hand_on(bench.workers, tools, task);
+    workers_hand_on(tools, task);
     handed_on = task;
     sem_post(&bench.begun);
 }
@@ -304,6 +304,92 @@ TEST(a_worker_that_was_given_up_hands_its_task_on)
     workers_submit(bench.workers, &b.task);
     run_until_done(2);
     assert_string_equal(bench.order, "ab");
+    bench_end();
+}
+
+/* ---- groups of brief tasks ---- */
+
+enum { BRIEF = 8 };
+
+/* Submits brief tasks 'a' to 'h' to the only worker, which takes the first four at once: half of
+ * those that wait. It waits at the gate in the one at `hangs`. */
+static void submit_brief(struct note notes[BRIEF], struct note *gate, size_t hangs)
+{
+    *gate = note_of('g', 0, true);
+    submit_and_wait(gate);
+    for (size_t i = 0; i < BRIEF; i++) {
+        notes[i] = note_of((char)('a' + i), 0, i == hangs);
+        notes[i].task.brief = true;
+        workers_submit(bench.workers, &notes[i].task);
+    }
+    sem_post(&bench.gate);
+    for (size_t i = 0; i <= hangs; i++)
+        sem_wait(&bench.begun);
+}
+
+TEST(a_worker_takes_several_brief_tasks)
+{
+    struct note notes[BRIEF], gate;
+    bench_open(1);
+    submit_brief(notes, &gate, 0);
+    assert_false(workers_withdraw(bench.workers, &notes[3].task)); /* the last one of the group */
+    assert_true(workers_withdraw(bench.workers, &notes[4].task));
+    sem_post(&bench.gate);
+    run_until_done(BRIEF); /* with the gate */
+    assert_string_equal(bench.order, "bcdfgh");
+    bench_end();
+}
+
+/* The loop gets the task before a group as soon as it has ended. */
+TEST(a_task_ends_before_its_group)
+{
+    struct note notes[BRIEF], gate;
+    bench_open(1);
+    submit_brief(notes, &gate, 1);
+    run_until_done(2); /* with the gate */
+    assert_string_equal(bench.order, "a");
+    sem_post(&bench.gate);
+    run_until_done(BRIEF + 1);
+    assert_string_equal(bench.order, "acdefgh");
+    bench_end();
+}
+
+TEST(a_worker_that_hangs_loses_its_group)
+{
+    struct note notes[BRIEF], gate;
+    bench_open(1);
+    submit_brief(notes, &gate, 1);
+    workers_give_up(bench.workers, &notes[0].task); /* it has ended */
+    workers_give_up(bench.workers, &notes[2].task); /* it has not begun */
+    assert_int_equal(workers_given_up(bench.workers), 0);
+    workers_give_up(bench.workers, &notes[1].task);
+    assert_int_equal(workers_given_up(bench.workers), 1);
+    run_until_done(BRIEF);                       /* all but the one that hangs, with the gate */
+    assert_string_equal(bench.order, "aefghcd"); /* the others of its group wait again */
+    sem_post(&bench.gate);
+    run_until_done(BRIEF + 1);
+    bench_end();
+}
+
+/* A worker hands on a task of its group, and runs the others. */
+TEST(tasks_of_a_group_are_handed_on)
+{
+    struct note notes[BRIEF], gate = note_of('g', 0, true);
+    bench_open(1);
+    submit_and_wait(&gate);
+    for (size_t i = 0; i < BRIEF; i++) {
+        notes[i] = note_of((char)('a' + i), 0, false);
+        notes[i].task.brief = true;
+        if (i == 1)
+            notes[i].task.run = hand_on_once;
+        workers_submit(bench.workers, &notes[i].task);
+    }
+    sem_post(&bench.gate);
+    run_until_done(BRIEF);
+    assert_string_equal(bench.order, "acdefgh");
+    workers_submit(bench.workers, &notes[1].task);
+    run_until_done(BRIEF + 1);
+    assert_string_equal(bench.order, "acdefghb");
     bench_end();
 }
 
@@ -386,7 +472,7 @@ static bool next_began_early;
 /* Hands its task on, and submits another one before it returns. */
 static void hand_on_and_submit(struct worker_task *task, struct worker_tools *tools)
 {
-    workers_hand_on(bench.workers, tools, task);
+    workers_hand_on(tools, task);
     workers_submit(bench.workers, &next.task);
     next_began_early = await(20, sem_trywait(&bench.begun) == 0);
 }
