@@ -90,6 +90,13 @@ static size_t prefix_bytes(const char *name, size_t length)
     return SIZE_MAX;
 }
 
+/* Writes the number as `digits` octal digits. snprintf takes several times as long. */
+static void write_octal(char *to, int digits, uint64_t number)
+{
+    for (int i = digits - 1; i >= 0; i--, number >>= 3)
+        to[i] = (char)('0' + (number & 7));
+}
+
 /* A name and a size that do not fit are in the extended header before this one: the name is cut,
  * and the size is 0, as by Python. */
 static enum status append_header(struct tar_writer *writer, const char *name, char type,
@@ -104,14 +111,14 @@ static enum status append_header(struct tar_writer *writer, const char *name, ch
     }
     length -= skipped;
     memcpy(header.name, name + skipped, length < NAME_BYTES ? length : NAME_BYTES);
-    snprintf(header.size, sizeof header.size, "%011llo",
-             size <= OCTAL_MAX ? (unsigned long long)size : 0);
-    snprintf(header.modified, sizeof header.modified, "%011llo", (unsigned long long)modified_s);
+    write_octal(header.size, sizeof header.size - 1, size <= OCTAL_MAX ? size : 0);
+    write_octal(header.modified, sizeof header.modified - 1, modified_s);
     memcpy(header.magic, "ustar\00000", sizeof header.magic);
     memset(header.checksum, ' ', sizeof header.checksum);
     for (size_t i = 0; i < sizeof header; i++)
         sum += ((const uint8_t *)&header)[i];
-    snprintf(header.checksum, sizeof header.checksum, "%06o", sum); /* then NUL and a space */
+    write_octal(header.checksum, 6, sum);
+    header.checksum[6] = '\0'; /* then a space */
     return append(writer, &header, sizeof header, error);
 }
 

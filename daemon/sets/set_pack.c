@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -145,12 +144,26 @@ struct member_name {
     char text[SET_NAME_BYTES_MAX + 16];
 };
 
+/* As much as there is room for. Returns the end. snprintf takes several times as long. */
+static char *append_text(char *to, char *end, const char *text, size_t bytes)
+{
+    size_t room = (size_t)(end - to);
+    bytes = bytes < room ? bytes : room;
+    memcpy(to, text, bytes);
+    return to + bytes;
+}
+
 static struct member_name name_member(const struct pack_image *image)
 {
     struct member_name name;
-    int stem = (int)(image->is_copy ? strlen(image->name) : member_stem(image->name));
-    snprintf(name.text, sizeof name.text, "%.*s%s%s", stem, image->name, image->is_copy ? "" : ".",
-             image->is_copy ? "" : image->suffix);
+    char *end = name.text + sizeof name.text - 1;
+    size_t stem = image->is_copy ? strlen(image->name) : member_stem(image->name);
+    char *at = append_text(name.text, end, image->name, stem);
+    if (!image->is_copy) {
+        at = append_text(at, end, ".", 1);
+        at = append_text(at, end, image->suffix, strlen(image->suffix));
+    }
+    *at = '\0';
     return name;
 }
 
