@@ -36,6 +36,17 @@ static bool is_planned(const struct job_run *run, const struct plan_file *file, 
            device_codecs[file->codec].is_of_image(frame, &run->info);
 }
 
+/* Copies the head of a member, if this worker has just read it. Returns its bytes, or 0. Other files
+ * are read as a whole, large ones by several workers (split.h). */
+static uint64_t take_head(const struct job_run *run, const struct worker_tools *tools,
+                          uint8_t *input)
+{
+    if (tools->head_of != run || !run->input.is_lent)
+        return 0;
+    memcpy(input, tools->sink, run->input.seen_bytes);
+    return run->input.seen_bytes;
+}
+
 /* If a device decodes: puts the file and its frame into the input buffer. false: run->error is set.
  */
 static bool put_file(struct job_run *run, struct worker_tools *tools)
@@ -46,7 +57,8 @@ static bool put_file(struct job_run *run, struct worker_tools *tools)
     /* The additional byte of files_read_input is before the end of the frame. */
     if (!run->input.is_open)
         memcpy(input, run->input.file.memory, run->input.bytes);
-    else if (job_input_read(run, input, 0, run->pipeline->parts.workers, &run->error) != STATUS_OK)
+    else if (job_input_read(run, input, take_head(run, tools, input), run->pipeline->parts.workers,
+                            &run->error) != STATUS_OK)
         return false;
     run->input.seen = input;
     run->input.seen_bytes = run->input.bytes;

@@ -83,20 +83,20 @@ static bool open_path(struct job_run *run)
     return true;
 }
 
-/* Reads the head of a file that a device may decode. false: the whole file is needed. */
+/* Reads the head of a file that a device may decode. false: the whole file is needed. A member may
+ * have only a head: its file stays open anyway. */
 static bool read_head(struct job_run *run, struct worker_tools *tools)
 {
     struct pipeline *pipeline = run->pipeline;
+    uint64_t bytes = run->input.bytes < INPUT_HEAD_BYTES ? run->input.bytes : INPUT_HEAD_BYTES;
     if (!engine_codecs(pipeline->parts.engine).decodes[DEVICE_CODEC_JPEG] || run->input.declined ||
-        run->input.bytes <= INPUT_HEAD_BYTES ||
+        (run->input.bytes <= INPUT_HEAD_BYTES && !run->input.is_lent) ||
         atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max ||
-        pread(run->input.fd, tools->sink, INPUT_HEAD_BYTES, (off_t)run->input.offset) !=
-            INPUT_HEAD_BYTES ||
-        jpeg_header_bytes(tools->sink, INPUT_HEAD_BYTES) == 0)
+        pread(run->input.fd, tools->sink, bytes, (off_t)run->input.offset) != (ssize_t)bytes)
         return false;
-    run->input.seen = tools->sink;
-    run->input.seen_bytes = INPUT_HEAD_BYTES;
-    return true;
+    run->input.seen_bytes = bytes;
+    tools->head_of = run;
+    return jpeg_header_bytes(tools->sink, bytes) > 0;
 }
 
 /* Reads the file into the file pool, except the head if that was read. */
@@ -175,12 +175,12 @@ static void probe_and_plan(struct job_run *run, struct worker_tools *tools)
         job_run_take_codec_error(run, &error);
 }
 
-/* Whether a device decodes the file and all of it is still to be read. Then fd stays open, and
- * decoding.c reads the whole file into pinned memory, in DECODE. */
+/* Whether a device decodes the file and only its head was read. Then fd stays open, and decoding.c
+ * reads the file into pinned memory, in DECODE. */
 static bool is_read_later(const struct job_run *run)
 {
     return run->error.status == STATUS_OK && run->input.decoder == CODEC_ON_DEVICE &&
-           run->input.seen_bytes < run->input.bytes;
+           !run->input.file.memory;
 }
 
 static void read_and_plan(struct job_run *run, struct worker_tools *tools)

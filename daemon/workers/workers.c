@@ -343,6 +343,7 @@ static void *worker_main(void *argument)
     struct worker *worker = argument;
     struct worker_tools tools = {codec_context_create(),
                                  malloc(SINK_BYTES),
+                                 NULL,
                                  malloc(sizeof(union device_frame)),
                                  worker->number,
                                  worker,
@@ -353,6 +354,7 @@ static void *worker_main(void *argument)
     struct worker_task *task = usable ? next_group(worker, &tools, NULL) : NULL;
     while (task) {
         worker->handed_on = false;
+        tools.head_of = NULL;
         task->run(task, &tools);
         struct worker_task *ended = worker->handed_on ? NULL : task;
         task = next_of_group(worker, ended);

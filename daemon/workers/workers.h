@@ -36,6 +36,8 @@ union device_frame;
 struct worker_tools {
     struct codec_context *codec;
     uint8_t *sink; /* SINK_BYTES, for encoded files; also holds the head of an input file */
+    const void *head_of; /* the job whose input's head is in sink; NULL: none. At the beginning of a
+                            task it is set to NULL */
     union device_frame *frame;
     uint32_t number; /* of the worker, from 0; a thread that replaces another gets a new number */
     struct worker *worker; /* for workers_hand_on */
