@@ -12,11 +12,11 @@
 #include <archive_entry.h>
 
 #include "codecs/archive/archive_source.h"
+#include "codecs/archive/tar_header.h"
 
 /* libarchive's macro of the same name; its results are compared with ARCHIVE_WARN alone. */
 #undef ARCHIVE_FAILED
 
-enum { HEADER_BYTES = 512 }; /* of a tar */
 enum { LARGE_READS = 4 };    /* after a small file: members until it is forgotten */
 
 enum reader_state {
@@ -28,7 +28,12 @@ enum reader_state {
 struct archive_reader {
     struct archive_limits limits;
     struct archive_source source;
-    struct archive *archive;
+    bool is_walking;         /* libarchive is not needed yet: all headers so far were plain */
+    uint64_t next;           /* offset of the next header while walking */
+    struct tar_header plain; /* the last one */
+    uint64_t start;          /* offset at which libarchive has begun */
+    bool has_entry;          /* of libarchive, whose contents it can skip */
+    struct archive *archive; /* NULL while walking */
     struct archive_entry *entry;
     enum reader_state state;
     bool zip;
@@ -36,7 +41,7 @@ struct archive_reader {
     uint64_t members_max; /* for this format */
     uint64_t entries;     /* headers that were read, of all kinds */
     const char *name;     /* of the member */
-    uint64_t bytes;
+    uint64_t bytes, modified_s;
     uint64_t offset;      /* of its contents in the file, or ARCHIVE_NO_OFFSET */
     archive_skips *skips; /* or NULL; with its context */
     void *context;
@@ -65,7 +70,7 @@ refuse(struct archive_reader *reader, struct error *error, const char *format, .
 static enum status fail(struct archive_reader *reader, const char *over, struct error *error)
 {
     const struct archive_source *source = &reader->source;
-    const char *text = archive_error_string(reader->archive);
+    const char *text = reader->archive ? archive_error_string(reader->archive) : NULL;
     reader->state = READER_OVER;
     if (source->error.status != STATUS_OK)
         return error_set(error, source->error.status, "%s", source->error.text);
@@ -78,7 +83,7 @@ static enum status fail(struct archive_reader *reader, const char *over, struct 
                     : error_set(error, STATUS_BAD_ARCHIVE,
                                 "the zip's directory has more than %llu bytes; split it or use tar",
                                 (unsigned long long)reader->limits.zip_bytes_max);
-    if (archive_errno(reader->archive) == ENOMEM)
+    if (reader->archive && archive_errno(reader->archive) == ENOMEM)
         return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
     return refuse(reader, error, "is broken or truncated: %.100s", text ? text : "it ends early");
 }
@@ -115,21 +120,6 @@ static la_int64_t seek_to(struct archive *archive, void *context, la_int64_t off
     return base + offset;
 }
 
-/* Whether the file begins with a header of a tar: the sum of its bytes is right. The name in it may
- * begin as other kinds of files do, as "PK1.jpg" does. */
-static bool is_tar(const uint8_t *bytes, size_t length)
-{
-    enum { SUM_AT = 148, SUM_BYTES = 8 };
-    char digits[SUM_BYTES + 1] = "";
-    unsigned long sum = SUM_BYTES * ' ';
-    if (length < HEADER_BYTES)
-        return false;
-    memcpy(digits, bytes + SUM_AT, SUM_BYTES);
-    for (size_t i = 0; i < HEADER_BYTES; i++)
-        sum += i < SUM_AT || i >= SUM_AT + SUM_BYTES ? bytes[i] : 0;
-    return strtoul(digits, NULL, 8) == sum;
-}
-
 /* The kinds of files that are refused by name; gzip, zip and tar are none of them. */
 static const char *other_kind(const uint8_t *bytes, size_t length)
 {
@@ -155,15 +145,16 @@ static const char *other_kind(const uint8_t *bytes, size_t length)
 static enum status choose_format(struct archive_reader *reader, struct error *error)
 {
     struct archive_source *source = &reader->source;
-    source->budget = HEADER_BYTES;
+    source->budget = TAR_UNIT_BYTES;
     ssize_t count = archive_source_read(source);
     source->offset = 0;
     if (count < 0)
         return error_set(error, source->error.status, "%s", source->error.text);
     if (count == 0)
         return error_set(error, STATUS_BAD_ARCHIVE, "the archive is empty: it has 0 bytes");
-    if (is_tar(source->block, (size_t)count)) {
+    if (tar_header_is_valid(source->block, (size_t)count)) {
         source->room = ARCHIVE_WALK_BYTES;
+        reader->is_walking = tar_header_read(source->block, &reader->plain);
         return STATUS_OK;
     }
     const char *kind = other_kind(source->block, (size_t)count);
@@ -177,9 +168,12 @@ static enum status choose_format(struct archive_reader *reader, struct error *er
     return gzip ? archive_source_unpack(source, error) : STATUS_OK;
 }
 
+/* Begins to read with libarchive at reader->next. */
 static enum status start(struct archive_reader *reader, struct error *error)
 {
     struct archive *archive = reader->archive = archive_read_new();
+    reader->is_walking = false;
+    reader->source.offset = reader->start = reader->next;
     reader->entry = archive_entry_new();
     /* In "C", libarchive leaves names of a tar as they are if they are not ASCII, but has none for
      * such members of a zip. */
@@ -201,8 +195,13 @@ static enum status start(struct archive_reader *reader, struct error *error)
     reader->source.budget = 4 * ARCHIVE_BLOCK_BYTES;
     if (archive_read_open1(archive) >= ARCHIVE_WARN)
         return STATUS_OK;
-    if (reader->source.error.status == STATUS_OK && reader->source.stop == SOURCE_GOES_ON &&
-        archive_errno(archive) != ENOMEM)
+    bool is_damaged = reader->source.error.status == STATUS_OK &&
+                      reader->source.stop == SOURCE_GOES_ON && archive_errno(archive) != ENOMEM;
+    if (is_damaged && reader->start > 0) {
+        reader->entries++;
+        return refuse(reader, error, "is broken or truncated: its header is damaged");
+    }
+    if (is_damaged)
         return error_set(error, STATUS_BAD_ARCHIVE,
                          reader->zip ? "the archive is a zip without a valid directory at its end; "
                                        "it is truncated, broken or empty"
@@ -222,7 +221,8 @@ struct archive_reader *archive_reader_open(int fd, const struct archive_limits *
     reader->limits = *limits;
     reader->members_max = limits->members_max;
     if (archive_source_open(&reader->source, fd, error) == STATUS_OK &&
-        choose_format(reader, error) == STATUS_OK && start(reader, error) == STATUS_OK)
+        choose_format(reader, error) == STATUS_OK &&
+        (reader->is_walking || start(reader, error) == STATUS_OK))
         return reader;
     archive_reader_close(reader);
     return NULL;
@@ -252,6 +252,14 @@ static enum status skip_contents(struct archive_reader *reader, uint64_t *left, 
     return STATUS_OK;
 }
 
+static enum status count_entry(struct archive_reader *reader, struct error *error)
+{
+    if (reader->entries <= reader->members_max)
+        return STATUS_OK;
+    reader->source.stop = SOURCE_ENTRIES;
+    return fail(reader, "", error);
+}
+
 /* Reads the next header. *is_end: there is none. */
 static enum status read_header(struct archive_reader *reader, bool *is_end, struct error *error)
 {
@@ -263,6 +271,7 @@ static enum status read_header(struct archive_reader *reader, bool *is_end, stru
                                     : ARCHIVE_HEADER_BYTES_MAX;
     reader->entries++;
     reader->name = NULL;
+    reader->has_entry = true;
     locale_t before = uselocale(reader->locale);
     int result = archive_read_next_header2(reader->archive, reader->entry);
     uselocale(before);
@@ -272,11 +281,7 @@ static enum status read_header(struct archive_reader *reader, bool *is_end, stru
         return STATUS_OK;
     if (*is_end || (result != ARCHIVE_OK && result != ARCHIVE_WARN))
         return fail(reader, reads_directory ? NULL : "has headers of more than 128 KiB", error);
-    if (reader->entries > reader->members_max) {
-        source->stop = SOURCE_ENTRIES;
-        return fail(reader, "", error);
-    }
-    return STATUS_OK;
+    return count_entry(reader, error);
 }
 
 static bool is_regular(struct archive_entry *entry)
@@ -305,9 +310,10 @@ static const char *name_fault(const char *name)
 }
 
 /* NULL: none. */
-static const char *name_of(struct archive_entry *entry)
+static const char *name_of(const struct archive_reader *reader)
 {
-    const char *name = archive_entry_pathname(entry);
+    const char *name =
+        reader->is_walking ? reader->plain.name : archive_entry_pathname(reader->entry);
     while (name && name[0] == '.' && name[1] == '/')
         name += 2 + strspn(name + 2, "/");
     return name;
@@ -315,7 +321,7 @@ static const char *name_of(struct archive_entry *entry)
 
 static enum status check_name(struct archive_reader *reader, struct error *error)
 {
-    const char *name = name_of(reader->entry);
+    const char *name = name_of(reader);
     if (!name || *name == '\0')
         return refuse(reader, error, "has no name, or one that is not valid UTF-8");
     reader->name = name;
@@ -354,20 +360,26 @@ static bool is_header(const uint8_t *block, uint64_t bytes)
  * is compared, because its documentation does not promise that. */
 static uint64_t contents_offset(const struct archive_reader *reader)
 {
-    uint64_t offset = (uint64_t)archive_filter_bytes(reader->archive, 0);
-    if (reader->zip || archive_entry_sparse_count(reader->entry) > 0 || offset < HEADER_BYTES)
+    uint64_t offset = reader->start + (uint64_t)archive_filter_bytes(reader->archive, 0);
+    if (reader->zip || archive_entry_sparse_count(reader->entry) > 0 || offset < TAR_UNIT_BYTES)
         return ARCHIVE_NO_OFFSET;
-    const uint8_t *header = archive_source_at(&reader->source, offset - HEADER_BYTES, HEADER_BYTES);
+    const uint8_t *header =
+        archive_source_at(&reader->source, offset - TAR_UNIT_BYTES, TAR_UNIT_BYTES);
     return header && is_header(header, reader->bytes) ? offset : ARCHIVE_NO_OFFSET;
 }
 
-/* Finds the place of the contents. A file that is cut in them, or in the zeros that fill their last
- * block, is refused although nobody may read them. */
-static enum status locate(struct archive_reader *reader, struct error *error)
+/* The contents with the zeros that fill their last unit. */
+static uint64_t padded_bytes(const struct archive_reader *reader)
 {
-    uint64_t offset = reader->offset = contents_offset(reader), size = reader->source.file_bytes;
-    uint64_t padded = reader->bytes + (HEADER_BYTES - reader->bytes % HEADER_BYTES) % HEADER_BYTES;
-    if (offset == ARCHIVE_NO_OFFSET || (offset <= size && padded <= size - offset))
+    return reader->bytes + (TAR_UNIT_BYTES - reader->bytes % TAR_UNIT_BYTES) % TAR_UNIT_BYTES;
+}
+
+/* Checks the place of the contents. A file that is cut in them, or in the zeros that fill their
+ * last block, is refused although nobody may read them. */
+static enum status check_place(struct archive_reader *reader, struct error *error)
+{
+    uint64_t offset = reader->offset, size = reader->source.file_bytes;
+    if (offset == ARCHIVE_NO_OFFSET || (offset <= size && padded_bytes(reader) <= size - offset))
         return STATUS_OK;
     return refuse(reader, error,
                   "is broken or truncated: it has %llu bytes from byte %llu on, but the archive "
@@ -381,30 +393,55 @@ static enum status locate(struct archive_reader *reader, struct error *error)
  * only as many bytes as this member has headers. */
 static void choose_room(struct archive_reader *reader)
 {
-    uint64_t headers = reader->offset - (uint64_t)archive_read_header_position(reader->archive);
+    uint64_t headers = TAR_UNIT_BYTES;
+    if (!reader->is_walking)
+        headers = reader->offset - reader->start -
+                  (uint64_t)archive_read_header_position(reader->archive);
     if (reader->offset == ARCHIVE_NO_OFFSET)
         return;
     if (reader->bytes < ARCHIVE_WALK_BYTES / 2)
         reader->large_reads = LARGE_READS;
     else if (reader->large_reads > 0)
         reader->large_reads--;
-    bool large = reader->large_reads > 0 || headers < HEADER_BYTES || headers > ARCHIVE_WALK_BYTES;
+    bool large =
+        reader->large_reads > 0 || headers < TAR_UNIT_BYTES || headers > ARCHIVE_WALK_BYTES;
     reader->source.room = large ? ARCHIVE_WALK_BYTES : (size_t)headers;
 }
 
-static enum status check_member(struct archive_reader *reader, struct error *error)
+/* Of an entry of libarchive: checks and notes its size and place. */
+static enum status note_entry(struct archive_reader *reader, struct error *error)
 {
     int64_t bytes = archive_entry_size(reader->entry);
-    if (check_name(reader, error) != STATUS_OK ||
-        (reader->zip && check_zip(reader, error) != STATUS_OK))
+    int64_t modified = archive_entry_mtime(reader->entry);
+    if (reader->zip && check_zip(reader, error) != STATUS_OK)
         return error->status;
     if (bytes < 0)
         return refuse(reader, error, "has a size of %lld bytes", (long long)bytes);
     reader->bytes = (uint64_t)bytes;
-    if (locate(reader, error) != STATUS_OK)
+    reader->modified_s = modified > 0 ? (uint64_t)modified : 0;
+    reader->offset = contents_offset(reader);
+    return STATUS_OK;
+}
+
+static enum status check_member(struct archive_reader *reader, struct error *error)
+{
+    if (check_name(reader, error) != STATUS_OK ||
+        (!reader->is_walking && note_entry(reader, error) != STATUS_OK) ||
+        check_place(reader, error) != STATUS_OK)
         return error->status;
     choose_room(reader);
     return STATUS_OK;
+}
+
+static enum archive_step fail_end(struct archive_reader *reader, uint64_t members,
+                                  struct error *error)
+{
+    reader->state = READER_OVER;
+    (void)error_set(error, STATUS_BAD_ARCHIVE,
+                    "the tar ends after %llu members without its last blocks, which are zeros; it "
+                    "is truncated",
+                    (unsigned long long)members);
+    return ARCHIVE_FAILED;
 }
 
 /* A tar ends in blocks of zeros. A copy that was cut between two members lacks them, and libarchive
@@ -415,10 +452,7 @@ static enum archive_step end(struct archive_reader *reader, struct error *error)
     reader->state = READER_OVER;
     if (reader->zip || archive_filter_bytes(archive, 0) > archive_read_header_position(archive))
         return ARCHIVE_END;
-    (void)error_set(error, STATUS_BAD_ARCHIVE,
-                    "the tar ends after %llu members without its last blocks, which are zeros; it "
-                    "is truncated", (unsigned long long)reader->entries - 1);
-    return ARCHIVE_FAILED;
+    return fail_end(reader, reader->entries - 1, error);
 }
 
 void archive_reader_on_skip(struct archive_reader *reader, archive_skips *skips, void *context)
@@ -430,7 +464,7 @@ void archive_reader_on_skip(struct archive_reader *reader, archive_skips *skips,
 /* Returns whether the entry is no file, and tells the caller of the reader. */
 static bool is_skipped(struct archive_reader *reader)
 {
-    const char *name = name_of(reader->entry);
+    const char *name = name_of(reader);
     if (is_regular(reader->entry))
         return false;
     if (reader->skips && name && archive_entry_filetype(reader->entry) != AE_IFDIR)
@@ -438,14 +472,13 @@ static bool is_skipped(struct archive_reader *reader)
     return true;
 }
 
-enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
-                                      struct error *error)
+/* Goes to the next file by the headers of libarchive. */
+static enum archive_step next_entry(struct archive_reader *reader, struct error *error)
 {
     uint64_t left = ARCHIVE_SKIP_BYTES_MAX;
     bool is_end;
-    assert(reader->state != READER_OVER);
     do {
-        if (reader->entries > 0 && skip_contents(reader, &left, error) != STATUS_OK)
+        if (reader->has_entry && skip_contents(reader, &left, error) != STATUS_OK)
             return ARCHIVE_FAILED;
         reader->state = READER_BETWEEN;
         if (read_header(reader, &is_end, error) != STATUS_OK)
@@ -453,13 +486,62 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
         if (is_end)
             return end(reader, error);
     } while (is_skipped(reader));
+    return ARCHIVE_MEMBER;
+}
+
+/* Reads the header at reader->next. If it is not plain, libarchive goes on there. */
+static enum archive_step read_plain(struct archive_reader *reader, struct error *error)
+{
+    struct archive_source *source = &reader->source;
+    const uint8_t *unit = archive_source_at(source, reader->next, TAR_UNIT_BYTES);
+    ssize_t count = TAR_UNIT_BYTES;
+    if (!unit) {
+        source->offset = reader->next;
+        source->budget = ARCHIVE_HEADER_BYTES_MAX;
+        count = archive_source_read(source);
+        unit = archive_source_at(source, reader->next, TAR_UNIT_BYTES);
+    }
+    reader->name = NULL;
+    if (count <= 0)
+        return count == 0 ? fail_end(reader, reader->entries, error)
+                          : (fail(reader, "", error), ARCHIVE_FAILED);
+    if ((!unit || !tar_header_read(unit, &reader->plain)) && start(reader, error) != STATUS_OK)
+        return ARCHIVE_FAILED;
+    return ARCHIVE_MEMBER;
+}
+
+/* Goes to the next file by plain headers, as long as there are such. */
+static enum archive_step walk(struct archive_reader *reader, struct error *error)
+{
+    do {
+        if (read_plain(reader, error) != ARCHIVE_MEMBER)
+            return ARCHIVE_FAILED;
+        if (!reader->is_walking)
+            return next_entry(reader, error);
+        reader->entries++;
+        if (count_entry(reader, error) != STATUS_OK)
+            return ARCHIVE_FAILED;
+        reader->bytes = reader->plain.bytes;
+        reader->modified_s = reader->plain.modified_s;
+        reader->offset = reader->next + TAR_UNIT_BYTES;
+        reader->next = reader->offset + padded_bytes(reader);
+    } while (reader->plain.is_folder);
+    return ARCHIVE_MEMBER;
+}
+
+enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
+                                      struct error *error)
+{
+    assert(reader->state != READER_OVER);
+    enum archive_step step = (reader->is_walking ? walk : next_entry)(reader, error);
+    if (step != ARCHIVE_MEMBER)
+        return step;
     if (check_member(reader, error) != STATUS_OK)
         return ARCHIVE_FAILED;
-    int64_t modified = archive_entry_mtime(reader->entry);
     *member = (struct archive_member){.name = reader->name,
                                       .bytes = reader->bytes,
                                       .offset = reader->offset,
-                                      .modified_s = modified > 0 ? (uint64_t)modified : 0};
+                                      .modified_s = reader->modified_s};
     reader->state = READER_MEMBER;
     return ARCHIVE_MEMBER;
 }

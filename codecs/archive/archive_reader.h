@@ -6,8 +6,10 @@
  * Directories, links and special files are skipped. A tar ends at its first block of zeros, as in
  * GNU tar and Python: bytes after it are not read. A tar without such a block is truncated.
  *
- * In a tar without gzip, next reads only headers, in at most ARCHIVE_WALK_BYTES at a time: about 2
- * us per member. It gives the place of the contents, so that threads can read them by themselves.
+ * In a tar without gzip, next reads only headers, in at most ARCHIVE_WALK_BYTES at a time. It gives
+ * the place of the contents, so that threads can read them by themselves. Up to the first header
+ * that is not plain (tar_header.h), it needs no libarchive, which takes 8,000 instructions per
+ * header.
  *
  * Archives are not trusted. All failures because of their contents are bad_archive, and a text
  * names the member, the value and the bound. Memory: ARCHIVE_READER_BYTES, and for a zip also

@@ -358,6 +358,26 @@ TEST(test_files_that_shrink)
     }
 }
 
+/* Plain headers are read without libarchive, which then gets the first other one. */
+TEST(test_a_damaged_header_after_plain_ones)
+{
+    struct error error = {0};
+    struct archive_member member;
+    int fd;
+    if (run("command -v python3 >/dev/null") != 0)
+        skip();
+    struct archive_reader *reader = open_changing(&fd, &error);
+    assert_int_equal(pwrite(fd, "?", 1, 2 * CHANGING_PADDED + 200), 1); /* its sum is wrong then */
+    assert_int_equal(archive_reader_next(reader, &member, &error), ARCHIVE_MEMBER);
+    assert_int_equal(archive_reader_next(reader, &member, &error), ARCHIVE_MEMBER);
+    assert_string_equal(member.name, "1");
+    assert_int_equal(archive_reader_next(reader, &member, &error), ARCHIVE_FAILED);
+    expect_error(&error, STATUS_BAD_ARCHIVE,
+                 "member 3 of the archive is broken or truncated: its header is damaged");
+    archive_reader_close(reader);
+    close(fd);
+}
+
 /* What is appended after the archive was opened does not count. */
 TEST(test_files_that_grow)
 {
