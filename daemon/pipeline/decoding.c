@@ -36,8 +36,8 @@ static bool is_planned(const struct job_run *run, const struct plan_file *file, 
            device_codecs[file->codec].is_of_image(frame, &run->info);
 }
 
-/* Copies the head of a member, if this worker has just read it. Returns its bytes, or 0. Other files
- * are read as a whole, large ones by several workers (split.h). */
+/* Copies the head of a member, if this worker has just read it. Returns its bytes, or 0. Other
+ * files are read as a whole, large ones by several workers (split.h). */
 static uint64_t take_head(const struct job_run *run, const struct worker_tools *tools,
                           uint8_t *input)
 {

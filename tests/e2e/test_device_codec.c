@@ -6,6 +6,7 @@
 
 #include "tests/fixtures/gpu/device_daemon.h"
 #include "tests/fixtures/gpu/gpu_run.h"
+#include "tests/fixtures/shard.h"
 #include "tests/fixtures/text_file.h"
 
 struct input {
@@ -174,6 +175,48 @@ TEST(files_equal_those_of_the_cpu)
 TEST(files_do_not_depend_on_the_choice)
 {
     compare_engines("auto");
+}
+
+enum { COPIES = 4 };
+
+/* A tar with copies of all inputs. */
+static void put_tar(void)
+{
+    static struct shard_member members[COPIES * COUNT_OF(inputs)];
+    struct picture_file files[COUNT_OF(inputs)];
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        size_t input = i % COUNT_OF(inputs);
+        if (i == input)
+            files[i] = picture_load(in_path(inputs[i].name));
+        members[i] = (struct shard_member){text_of("%zu/%s", i, inputs[input].name),
+                                           files[input].bytes, files[input].length};
+    }
+    struct picture_file tar = shard_make(members, COUNT_OF(members));
+    picture_save(&tar, in_path("all.tar"));
+    picture_free(&tar);
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        picture_free(&files[i]);
+}
+
+/* Small members, and large ones, of which the head is read before the rest. */
+TEST(members_of_a_tar_equal_those_of_the_cpu)
+{
+    static const char *const engines[] = {"cuda", "auto", "cpu"};
+    put_tar();
+    for (size_t i = 0; i < COUNT_OF(engines); i++) {
+        bool on_cpu = strcmp(engines[i], "cpu") == 0;
+        struct process *daemon = on_cpu ? device_daemon_start_cpu() : start_on_device(engines[i]);
+        check_done(check_answer(w,
+                                "{'inputs':{'archive':'all.tar'},'outputs':["
+                                "{'output':'%s-sobel.tar','ops':['sobel']},"
+                                "{'output':'%s-small.tar','ops':[{'op':'resize','width':24}]}]}",
+                                engines[i], engines[i]));
+        check_stop(daemon);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        device_daemon_compare(text_of("%s-sobel.tar", engines[i]), "cpu-sobel.tar");
+        device_daemon_compare(text_of("%s-small.tar", engines[i]), "cpu-small.tar");
+    }
 }
 
 /* A file of 9 MiB, most of them zeros after its end. */
