@@ -22,8 +22,15 @@ static void sample(const struct job_run *run, struct trace_sample *sample, uint6
     };
 }
 
+static bool is_traced(const struct job_run *run)
+{
+    return run->pipeline->parts.trace != NULL;
+}
+
 void trace_hooks_begin(struct job_run *run)
 {
+    if (!is_traced(run))
+        return;
     run->trace.number = run->number;
     run->trace.shard = run->shard;
     run->trace.shards = run->shards;
@@ -46,18 +53,19 @@ static void waited(struct job_run *run, uint64_t until_ns)
 
 void trace_hooks_admit(struct job_run *run, uint64_t begin_ns, uint64_t admitted_ns)
 {
+    if (!is_traced(run))
+        return;
     waited(run, begin_ns);
     trace_job_add(&run->trace, TRACE_ADMIT, TRACE_OF_JOB, begin_ns, admitted_ns);
-    if (run->pipeline->parts.trace)
-        sample(run, &run->trace.samples[0], admitted_ns);
+    sample(run, &run->trace.samples[0], admitted_ns);
 }
 
 /* On the worker. For the CPU engine, uses the same times as the result's ms.kernel. */
 void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, uint64_t end_ns)
 {
     enum stage stage = atomic_load(&run->at);
-    if (stage == STAGE_SET)
-        return; /* its images have slices of their own */
+    if (!is_traced(run) || stage == STAGE_SET)
+        return; /* images of a set have slices of their own */
     if (stage == STAGE_GPU) {
         begin_ns = run->engine_task.started_ns;
         end_ns = begin_ns + (uint64_t)(run->engine_task.kernel_ms * NS_PER_MS + 0.5);
@@ -71,6 +79,8 @@ void trace_hooks_run(struct job_run *run, uint32_t worker, uint64_t begin_ns, ui
 void trace_hooks_task(struct job_run *run)
 {
     const struct engine_task *task = &run->engine_task;
+    if (!is_traced(run))
+        return;
     const struct {
         enum trace_what what;
         uint64_t at_ns;
@@ -111,7 +121,7 @@ static const char *end_of(const struct job_run *run)
 void trace_hooks_end(struct job_run *run)
 {
     struct trace_job *job = &run->trace;
-    if (!run->pipeline->parts.trace)
+    if (!is_traced(run))
         return;
     job->end_ns = clock_now_ns();
     if (run->stage == STAGE_ACK || run->has_joined)

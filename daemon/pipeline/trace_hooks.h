@@ -2,7 +2,7 @@
  * trace_hooks.h - records the times of a job: its stages, waits and GPU work. They go into
  * run->trace, and at the job's end into the trace file.
  *
- * The record costs nanoseconds, so it is also made without a trace; only a trace needs the samples.
+ * Without a trace, they do nothing: for small images, the record took 2% of the workers' time.
  */
 #pragma once
 
