@@ -53,16 +53,18 @@ static bool is_table(const struct jpeg_huffman *table, bool dc)
     return count <= sizeof table->symbols;
 }
 
+/* Cb and Cr, the last two components, must have the same tables. */
 static bool has_tables(const struct jpeg_frame *frame)
 {
     const struct jpeg_scan *scan = &frame->scans[0];
-    for (int i = 0; i < scan->component_count; i++)
+    if (scan->component_count > 1 && (scan->dc[1] != scan->dc[2] || scan->ac[1] != scan->ac[2]))
+        return false;
+    for (int i = 0; i < scan->component_count && i < 2; i++)
         if (scan->dc[i] >= frame->huffman_count || scan->ac[i] >= frame->huffman_count ||
             !is_table(&frame->huffman[scan->dc[i]], true) ||
             !is_table(&frame->huffman[scan->ac[i]], false))
             return false;
-    return scan->component_count == 1 ||
-           (scan->dc[1] == scan->dc[2] && scan->ac[1] == scan->ac[2]);
+    return true;
 }
 
 static bool has_sampling(const struct jpeg_frame *frame)

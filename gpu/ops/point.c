@@ -245,10 +245,11 @@ bool point_takes_gray(const struct chain *chain)
 
 void point_add_gray(struct chain *chain, const struct grayscale *gray)
 {
+    if (chain->shape.channels == 1)
+        return;
     struct point point = plain(POINT_GRAY);
     point.gray = *gray;
-    if (chain->shape.channels != 1)
-        append_mixture(chain, &point);
+    append_mixture(chain, &point);
 }
 
 struct pass_shape point_lift(struct chain *chain, struct prologue *prologue)
