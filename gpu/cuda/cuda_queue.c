@@ -299,26 +299,39 @@ static bool are_few(const struct cuda_device *device, uint32_t running)
     return pixels < BATCH_PIXELS_WAIT;
 }
 
+/* Whether enough light batches run for the next task of QUEUE_CODEC, which is a tiny image. */
+static bool has_enough(const struct cuda_device *device, uint32_t running)
+{
+    struct list_node *first = list_first(&device->queues[QUEUE_CODEC]);
+    return running >= BATCHES_TINY && first && pixels_of(cuda_task(first)) <= BATCH_PIXELS_TINY;
+}
+
 /* Whether the tasks of the queue must wait, to form a larger batch. Those of QUEUE_CODEC wait while
- * BATCHES_LIGHT light batches run on general slots, and few are queued. Those of QUEUE_SCANS wait
- * for at most DEVICE_SCANS_MANY_NS, while many others are decoded. The other queues never wait. */
+ * BATCHES_LIGHT light batches run on general slots, and few are queued, or BATCHES_TINY. Those of
+ * QUEUE_SCANS wait for at most DEVICE_SCANS_MANY_NS, while many others are decoded. The other
+ * queues never wait. */
 static bool must_wait(const struct cuda_device *device, enum cuda_queue queue)
 {
     const struct list *waiting = &device->queues[queue];
     if (queue == QUEUE_SCANS)
         return cuda_scans_many(device) && !device->scans_due && waiting->length < SCANS_TASKS_MAX;
     uint32_t running = light_batches(device);
-    return queue == QUEUE_CODEC && running >= BATCHES_LIGHT && waiting->length < BATCH_TASKS_MAX &&
-           are_few(device, running);
+    return queue == QUEUE_CODEC && running >= BATCHES_LIGHT &&
+           (has_enough(device, running) ||
+            (waiting->length < BATCH_TASKS_MAX && are_few(device, running)));
 }
 
 uint32_t cuda_queue_wanted(const struct cuda_device *device)
 {
     const struct list *waiting = &device->queues[QUEUE_CODEC];
-    uint32_t wanted = smalls_wanted(device, light_batches(device));
+    uint32_t running = light_batches(device), wanted = smalls_wanted(device, running);
     /* A device that has failed has slots that stay busy, but no batch that ends. */
     bool ends = device->held > 0 && cuda_device_state(device) != DEVICE_FAILED;
-    if (!ends || cuda_scans_many(device) || waiting->length >= wanted || !are_small(waiting))
+    if (!ends || cuda_scans_many(device))
+        return 1;
+    if (has_enough(device, running))
+        return BATCH_TASKS_MAX;
+    if (waiting->length >= wanted || !are_small(waiting))
         return 1;
     return wanted - (uint32_t)waiting->length;
 }

@@ -255,6 +255,34 @@ TEST(test_tasks_that_wake_the_thread)
     assert_false(cuda_queue_is_small(&add(false, 513, 512)->task));
 }
 
+/* However many tiny images wait, three batches of them run. */
+TEST(test_batches_of_tiny_images)
+{
+    struct cuda_device *device = &engine.devices[0];
+    open_device(8);
+    for (unsigned i = 0; i < 2; i++) {
+        add(false, 256, 256);
+        assert_int_equal(take(), 1);
+    }
+    add_many(800, false, 256, 256);
+    device->held = 802;
+    assert_int_equal(take(), 256);
+    assert_int_equal(take(), 0);
+    assert_int_equal(cuda_queue_wanted(device), 256);
+    slots[0].state = SLOT_FREE; /* one has ended */
+    list_init(&slots[0].tasks);
+    assert_int_equal(take(), 256);
+    assert_int_equal(take(), 0);
+    open_device(8);
+    for (unsigned i = 0; i < 2; i++) {
+        add(false, 256, 256);
+        assert_int_equal(take(), 1);
+    }
+    add_many(300, false, 257, 256);
+    device->held = 302;
+    check_batches("images that are not tiny", (size_t[]){255, 45, 0});
+}
+
 /* Large batches run for long. */
 TEST(test_small_images_do_not_wait_for_large_ones)
 {
