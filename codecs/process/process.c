@@ -162,7 +162,7 @@ void codec_process_close(struct codec_process *process)
 static bool has_ended(const struct codec_process *process)
 {
     struct pollfd poll_for = {.fd = process->socket, .events = POLLIN};
-    return poll(&poll_for, 1, 0) != 0; /* between tasks it sends nothing, so this is the end */
+    return poll(&poll_for, 1, 0) > 0; /* between tasks it sends nothing, so this is the end */
 }
 
 /* The region has at least CODEC_REGION_KEPT_BYTES, which the process keeps mapped for all tasks. */

@@ -4,7 +4,9 @@
 #ifdef GPUIMGD_AVIF
 
 #include <avif/avif.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -165,6 +167,29 @@ TEST(test_a_process_serves_many_tasks)
         free(image.pixels);
     }
     assert_int_equal(codec_process_replaced(CODEC_REPLACED_MEMORY), replaced);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* A signal that interrupts the daemon does not end the process. */
+TEST(test_signals)
+{
+    enum { tasks = 1500, often_us = 200 };
+    const struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval timer = {.it_interval.tv_usec = often_us, .it_value.tv_usec = often_us};
+    struct picture_file file = flat_avif(16);
+    rig_reads(&file, STATUS_OK, NULL);
+    uint64_t before = codec_process_replaced(CODEC_REPLACED_CRASHED);
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
+    for (int i = 0; i < tasks; i++)
+        rig_reads(&file, STATUS_OK, NULL);
+    assert_int_equal(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL), 0);
+    assert_int_equal(codec_process_replaced(CODEC_REPLACED_CRASHED), before);
+    picture_free(&file);
 }
 
 /* Small cells are decoded with the memory for their size. */
