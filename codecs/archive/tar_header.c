@@ -60,7 +60,8 @@ static bool read_name(const uint8_t *unit, char *name)
     size_t length = is_ustar ? strnlen(prefix, PREFIX_BYTES) : 0;
     if (length > 0) {
         memcpy(name, prefix, length);
-        name[length++] = '/';
+        if (name[length - 1] != '/')
+            name[length++] = '/';
     }
     size_t rest = strnlen((const char *)unit + NAME_AT, NAME_BYTES);
     memcpy(name + length, unit + NAME_AT, rest);

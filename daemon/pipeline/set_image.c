@@ -277,10 +277,12 @@ static struct job_run *take_slot(struct pipeline *pipeline)
     return run;
 }
 
-/* Whether images have needed little of a worker's time. At first it is not known. */
-static bool is_brief(const struct pipeline *pipeline)
+/* Whether images have needed little of a worker's time, and this one, too, is a short file. At
+ * first the time is not known, and of files that are not yet open neither is the length. */
+static bool is_brief(const struct pipeline *pipeline, const struct set_item *item)
 {
-    return pipeline->image_ms > 0 && pipeline->image_ms < BRIEF_MS;
+    return pipeline->image_ms > 0 && pipeline->image_ms < BRIEF_MS &&
+           item->source.bytes <= INPUT_HEAD_BYTES;
 }
 
 bool set_image_begin(struct image_set *set, struct set_item *item)
@@ -299,7 +301,7 @@ bool set_image_begin(struct image_set *set, struct set_item *item)
     run->worker_task.run = owner->worker_task.run;
     run->worker_task.done = owner->worker_task.done;
     run->worker_task.rank = ranks_next(&set->pipeline->ranks, owner->worker_task.rank.priority);
-    run->worker_task.brief = is_brief(set->pipeline);
+    run->worker_task.brief = is_brief(set->pipeline, item);
     take_lease(run, owner);
     take_times(run, owner);
     trace_hooks_begin(run);
@@ -354,7 +356,7 @@ static void note_length(const struct job_run *run)
     for (enum stage stage = STAGE_READ; stage <= STAGE_ENCODE; stage++)
         if (stage != STAGE_ADMIT && run->timing.ms[stage] > 0)
             ms += run->timing.ms[stage];
-    *mean += (ms - *mean) / 16;
+    *mean = *mean > 0 ? *mean + (ms - *mean) / 16 : ms;
 }
 
 static void note_success(struct image_set *set, const struct job_run *run)

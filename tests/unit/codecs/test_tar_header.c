@@ -52,6 +52,10 @@ TEST(a_file)
     put(345, "a/long/prefix");
     assert_true(is_plain(&header));
     assert_string_equal(header.name, "a/long/prefix/b.jpg");
+    memset(unit + 345, 0, 155);
+    put(345, "a/long/path/");
+    assert_true(is_plain(&header));
+    assert_string_equal(header.name, "a/long/path/b.jpg");
     memcpy(unit + 257, "ustar  ", 8); /* of GNU, which has other members at the prefix */
     assert_true(is_plain(&header));
     assert_string_equal(header.name, "b.jpg");
