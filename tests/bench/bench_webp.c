@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <webp/encode.h>
 
+#include "codecs/quality_search.h"
 #include "gpu/webp/encode.h"
 #include "tests/bench/batches.h"
 
