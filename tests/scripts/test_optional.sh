@@ -14,7 +14,7 @@ unset MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKELEVEL VARIANT CFLAGS
 
 mapfile -t names < <(sed -nE 's/^\$\(eval \$\(call optional,([A-Z]+),.*/\1/p' Makefile)
 cuda=yes
-[ -e "$build/gpu/ops/crop.cu.o" ] || cuda=no
+compgen -G "$build/gpu/ops/*.cu.o" >"$dir/kernels" || cuda=no
 without=("${names[@]/%/=no}" "CUDA=$cuda" "O=$dir/build" WERROR=yes CFLAGS=-O0)
 sources=$(grep -rlE "GPUIMGD_($(IFS='|'; echo "${names[*]}"))\>" --include='*.c' conf queue codecs gpu daemon)
 
