@@ -198,7 +198,7 @@ static void put_tar(void)
         picture_free(&files[i]);
 }
 
-/* Small members, and large ones, of which the head is read before the rest. */
+/* Small members are read at once, and of large ones first the head. */
 TEST(members_of_a_tar_equal_those_of_the_cpu)
 {
     static const char *const engines[] = {"cuda", "auto", "cpu"};
