@@ -72,6 +72,7 @@ struct image_set {
     bool must_spill;   /* for the worker: set_spill.h */
     bool is_finishing; /* the worker puts the packs in their places */
     bool is_placed;    /* they are there */
+    bool is_unshared;  /* while is_finishing: no zombie of an image may still read the source */
     bool is_ending;    /* the job has left: its images have been ended, or end soon */
     bool has_zombie;   /* a worker may still use the set after the job has left */
     struct set_model model;

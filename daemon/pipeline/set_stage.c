@@ -126,6 +126,7 @@ static enum stage_result judge(struct image_set *set)
         return RESULT_END;
     }
     set->is_finishing = set->has_packs && !set->is_placed;
+    set->is_unshared = set->references == 2; /* the job, and pipeline->sets */
     return set->is_finishing ? RESULT_RUN : RESULT_NEXT;
 }
 

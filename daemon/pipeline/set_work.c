@@ -198,6 +198,17 @@ static enum status may_replace(void *context, const struct files_identity *targe
     return STATUS_OK;
 }
 
+/* Before the result is sent, because its receiver may delete the files. If the loop closed them
+ * after that, it would free them, which takes 10 ms for a tar of 100 MB in a tmpfs. */
+static void close_files(struct image_set *set)
+{
+    for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)
+        if (set->packs[i].is_begun)
+            files_output_end(&set->packs[i].file);
+    if (set->is_unshared)
+        set_source_release(&set->source);
+}
+
 static void place_packs(struct job_run *run)
 {
     struct image_set *set = run->set;
@@ -220,6 +231,7 @@ static void place_packs(struct job_run *run)
         set->totals[i].bytes = pack->bytes;
     }
     set->is_placed = true;
+    close_files(set);
 }
 
 /* ---- a failed write ------------------------------------------------------------------------- */

@@ -432,13 +432,18 @@ const char *set_source_format(const struct set_source *source)
     return source->reader ? archive_reader_format(source->reader) : NULL;
 }
 
+void set_source_release(struct set_source *source)
+{
+    if (source->fd >= 0)
+        close(source->fd);
+    source->fd = -1;
+}
+
 void set_source_close(struct set_source *source)
 {
     close_frames(source);
     archive_reader_close(source->reader);
     source->reader = NULL;
-    if (source->fd >= 0)
-        close(source->fd);
-    source->fd = -1;
+    set_source_release(source);
     files_names_clear(&source->names);
 }

@@ -104,4 +104,7 @@ bool set_source_is_quick(const struct set_source *source);
 double set_source_fraction(const struct set_source *source);
 /* "tar" or "zip"; NULL: no archive, or not known yet. */
 const char *set_source_format(const struct set_source *source);
+/* Closes the file of a source that is at its end, on a worker: if the file was deleted meanwhile,
+ * the kernel frees it now, which takes 10 ms for 100 MB in a tmpfs. */
+void set_source_release(struct set_source *source);
 void set_source_close(struct set_source *source); /* idempotent */

@@ -2,6 +2,7 @@
  * test_sets.c - jobs with many images: their files, tars, arrays and values are those of the same
  * images as single jobs, and images that fail are left out of all of them.
  */
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -219,6 +220,33 @@ TEST(test_archives)
     assert_int_equal(rename(out_path("a/out.tar"), out_path("first.tar")), 0);
     check_shard("{'key':'gpuimgd:img:shard'}");
     check_file("a/out.tar", "first.tar");
+}
+
+/* Whether a descriptor of the daemon refers to the file. */
+static bool is_open(const char *path)
+{
+    const char *folder = text_of("/proc/%d/fd", (int)w->daemons[0].pid);
+    struct stat file, other;
+    bool found = false;
+    assert_int_equal(stat(path, &file), 0);
+    DIR *list = opendir(folder);
+    for (struct dirent *entry; list && !found && (entry = readdir(list));)
+        found = stat(text_of("%s/%s", folder, entry->d_name), &other) == 0 &&
+                other.st_dev == file.st_dev && other.st_ino == file.st_ino;
+    assert_non_null(list);
+    closedir(list);
+    return found;
+}
+
+/* Who gets the result may delete the files. The daemon's loop must not be the one that frees them.
+ */
+TEST(test_files_are_closed_before_the_result)
+{
+    for (int i = 0; i < 20; i++) {
+        check_done(check_answer(w, "{'inputs':{'archive':'shard.tar'},'output':'closed.tar'}"));
+        assert_false(is_open(out_path("closed.tar")));
+        assert_false(is_open(in_path("shard.tar")));
+    }
 }
 
 /* The overlay is read while the member is open in its archive, which is then read again. */
