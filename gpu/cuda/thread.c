@@ -390,10 +390,11 @@ static void *thread_main(void *argument)
         accept_tasks(device, &events.submitted);
         while ((node = list_pop(&events.ended)))
             slot_end(container_of(node, struct cuda_slot, ended_node), now_ns);
+        call_done(device); /* other threads have work while this one starts batches */
         continue_after_long(device, now_ns);
         start_waiting(device, now_ns);
         poll_device(device, now_ns);
-        call_done(device);
+        call_done(device); /* of tasks that were not started */
     }
     return NULL;
 }
