@@ -8,16 +8,33 @@
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
 
+/* The load of a device is told of its jobs in groups of this many. */
+#define RETURNED_MAX 64
+
+static void end_charges(struct pipeline *pipeline, const struct list *computed)
+{
+    struct dispatch_charge *charges[RETURNED_MAX];
+    size_t count = 0;
+    list_each (node, computed) {
+        charges[count++] = &container_of(node, struct job_run, worker_task.node)->charge;
+        if (count == RETURNED_MAX || node == computed->head.prev) {
+            dispatch_return(&pipeline->dispatch, charges, count);
+            count = 0;
+        }
+    }
+}
+
 /* On the thread of the device. Jobs that it returns together go to the workers together. */
 static void on_computed(struct engine_task *task)
 {
     struct job_run *run = container_of(task, struct job_run, engine_task);
     struct pipeline *pipeline = run->pipeline;
     struct list *computed = &pipeline->computed[task->memory->device];
-    dispatch_return(&pipeline->dispatch, &run->charge);
     list_push(computed, &run->worker_task.node);
-    if (!task->more)
-        workers_submit_all(pipeline->parts.workers, computed);
+    if (task->more)
+        return;
+    end_charges(pipeline, computed);
+    workers_submit_all(pipeline->parts.workers, computed);
 }
 
 enum stage_result computing_enter(struct job_run *run)

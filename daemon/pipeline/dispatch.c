@@ -284,13 +284,14 @@ void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, u
     pthread_mutex_unlock(&dispatch->lock);
 }
 
-void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *charge)
+void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *const *charges,
+                     size_t count)
 {
-    if (!charge->on_device)
-        return;
-    assert(charge->state == DISPATCH_RUNS);
     pthread_mutex_lock(&dispatch->lock);
-    leave_device(dispatch, charge);
+    for (size_t i = 0; i < count; i++) {
+        assert(!charges[i]->on_device || charges[i]->state == DISPATCH_RUNS);
+        leave_device(dispatch, charges[i]);
+    }
     pthread_mutex_unlock(&dispatch->lock);
 }
 

@@ -30,7 +30,7 @@ static bool run_at(struct dispatch_request request, uint64_t now_ns)
     struct dispatch_charge charge = sent_at(request, now_ns);
     bool on_device = charge.on_device;
     dispatch_start(&alone, &charge, now_ns);
-    dispatch_return(&alone, &charge);
+    dispatch_return(&alone, (struct dispatch_charge *[]){&charge}, 1);
     dispatch_end(&alone, &charge);
     return on_device;
 }
@@ -96,7 +96,7 @@ TEST(a_job_without_an_avif_after_all)
     assert_int_equal(alone.devices[0].bytes, 2 * avif.device_bytes);
     dispatch_forget_avif(&alone, &charge); /* does nothing */
     dispatch_start(&alone, &charge, NS_PER_S);
-    dispatch_return(&alone, &charge);
+    dispatch_return(&alone, (struct dispatch_charge *[]){&charge}, 1);
     dispatch_end(&alone, &charge);
     dispatch_end(&alone, &other);
     assert_int_equal(alone.devices[0].bytes, 0);
@@ -314,7 +314,7 @@ TEST(a_declined_job_goes_to_the_cores)
     assert_int_equal(alone.devices[0].backlog[DISPATCH_SEQUENTIAL].jobs, 0);
     assert_int_equal(alone.devices[1].backlog[DISPATCH_SEQUENTIAL].jobs, 1);
     dispatch_start(&alone, &charge, NS_PER_S);
-    dispatch_return(&alone, &charge);
+    dispatch_return(&alone, (struct dispatch_charge *[]){&charge}, 1);
     assert_int_equal(dispatch_ahead(&alone, 2 * NS_PER_S), 0);
     assert_false(dispatch_is_idle(&alone));
     dispatch_choose(&alone, &cores, 2 * NS_PER_S, &charge);

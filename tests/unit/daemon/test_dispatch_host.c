@@ -368,7 +368,7 @@ static void end_on_card(struct simulation *s, unsigned card)
             running->demand[left++] = running->demand[i];
             continue;
         }
-        dispatch_return(&s->dispatch, &load->charge);
+        dispatch_return(&s->dispatch, (struct dispatch_charge *[]){&load->charge}, 1);
         running->pngs -= load->kind == DISPATCH_PNG;
         s->on_cards--;
         push(&s->tasks[TASK_WRITE], load);
