@@ -8,6 +8,7 @@
 #include "gpu/avif/device/codec_memory.h"
 #include "gpu/avif/encode.h"
 #include "gpu/jpeg/codec_memory.h"
+#include "gpu/jpeg/decode.h"
 #include "gpu/plan/op_list.h"
 #include "gpu/png/codec_memory.h"
 #include "gpu/webp/codec_memory.h"
@@ -120,6 +121,7 @@ const struct device_codec_row device_codecs[DEVICE_CODECS] = {
                            .library = "libjpeg",
                            .option = offsetof(struct options, jpeg),
                            .frame_bytes = sizeof(struct jpeg_frame),
+                           .prepared_bytes = JPEG_DECODE_PREPARED_BYTES,
                            .read_frame = read_jpeg,
                            .is_of_image = is_of_jpeg,
                            .writes = writes_jpeg,

@@ -38,6 +38,7 @@ struct device_codec_row {
 
     /* The decoder. Devices do not decode WebPs and AVIFs, and have no functions for it. */
     size_t frame_bytes; /* of its member of union device_frame */
+    size_t prepared_bytes; /* plan_file.prepared_bytes */
     /* Reads the frame. Returns the device memory that the decoder needs besides the file and the
      * image; 0: devices do not decode the file, and the frame is undefined. */
     size_t (*read_frame)(struct codec_context *codec, const struct device_input *input,

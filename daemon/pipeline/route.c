@@ -85,7 +85,8 @@ struct plan_file route_read_frame(struct job_run *run, struct worker_tools *tool
     return (struct plan_file){.codec = codec,
                               .bytes = run->input.bytes,
                               .work_bytes = row->read_frame(tools->codec, &input, frame),
-                              .frame_bytes = row->frame_bytes};
+                              .frame_bytes = row->frame_bytes,
+                              .prepared_bytes = row->prepared_bytes};
 }
 
 static struct plan_file choose_decoder(struct job_run *run, struct worker_tools *tools)

@@ -279,7 +279,8 @@ static bool read_frame(struct check *check, const struct trial *trial, struct pl
                                .bytes = trial->file_bytes,
                                .work_bytes =
                                    row_of(check)->read_frame(check->codec, &input, &check->frame),
-                               .frame_bytes = row_of(check)->frame_bytes};
+                               .frame_bytes = row_of(check)->frame_bytes,
+                               .prepared_bytes = row_of(check)->prepared_bytes};
     return file->work_bytes > 0;
 }
 

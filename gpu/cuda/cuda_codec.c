@@ -96,6 +96,7 @@ static struct jpeg_decode_image jpeg_source(const struct engine_task *task)
         .image = plan_input(plan, buffers.scratch + plan->source_at),
         .work = buffers.scratch + plan->decoder_at,
         .verdict = &report->declined,
+        .prepared = task->prepared,
     };
 }
 
@@ -219,6 +220,7 @@ struct encode_result {
     uint8_t *bytes;      /* the same memory on the device */
     uint8_t *file, *work;
     uint32_t *file_bytes, *quality, *ssim;
+    bool is_checked; /* cuda_codec_measure has described the image */
 };
 
 static struct encode_result result_of(const struct engine_task *task, size_t index)
@@ -239,6 +241,7 @@ static struct encode_result result_of(const struct engine_task *task, size_t ind
         .file_bytes = &report->file_bytes[index],
         .quality = &report->quality[index],
         .ssim = &report->ssim[index],
+        .is_checked = task->description_bytes > 0,
     };
 }
 
@@ -255,6 +258,7 @@ static void add_jpeg(const struct encode_result *result, struct encode_images *i
         .header_bytes = prelude->header_bytes,
         .file = result->file,
         .capacity = result->encoder->capacity,
+        .is_checked = result->is_checked,
         .file_bytes = result->file_bytes,
         .work = result->work,
         .ssim = result->encoder->ssim,
@@ -451,7 +455,10 @@ void cuda_codec_prefetch_frame(const struct engine_task *task)
     const struct jpeg_frame *frame =
         (const struct jpeg_frame *)(task->memory->input + plan->frame_at);
     if (decoder_of(task) == DEVICE_CODEC_JPEG) {
-        prefetch(frame, offsetof(struct jpeg_frame, scans) + sizeof frame->scans[0]);
+        size_t scan_end = offsetof(struct jpeg_frame, scans) + sizeof frame->scans[0];
+        prefetch(frame, task->prepared ? offsetof(struct jpeg_frame, components) : scan_end);
+        if (task->prepared)
+            prefetch(task->prepared, JPEG_DECODE_PREPARED_BYTES);
         if (task->has_own_tables)
             prefetch(frame->huffman, JPEG_TABLES_MAX * sizeof frame->huffman[0]);
     }
@@ -571,7 +578,10 @@ static size_t decoder_bytes(struct engine_task *task)
         struct jpeg_progressive_image scans;
         struct jpeg_progressive_batch scans_batch;
         struct jpeg_decode_batch batch;
-        if (image.frame->progressive) {
+        if (!image.frame->progressive && task->plan->source.file.prepared_bytes > 0) {
+            jpeg_decode_prepare(&image, task->memory->input + task->plan->prepared_at);
+            task->prepared = task->memory->input + task->plan->prepared_at;
+        } else if (image.frame->progressive) {
             task->scans_at = jpeg_scans_at(&image);
             scans = jpeg_scans_of(&image, task->scans_at);
             task->scans_bytes =
@@ -598,6 +608,7 @@ void cuda_codec_measure(struct engine_task *task)
     const struct jpeg_frame *frame =
         (const struct jpeg_frame *)(task->memory->input + task->plan->frame_at);
     task->scans_at = task->scans_bytes = 0;
+    task->prepared = NULL;
     task->has_own_tables = decoder_of(task) == DEVICE_CODEC_JPEG && !frame->has_standard_tables;
     size_t sum = decoder_bytes(task);
     for (size_t i = 0; i < CUDA_ENCODERS && sum < SIZE_MAX; i++) {

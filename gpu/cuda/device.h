@@ -354,8 +354,8 @@ struct engine_task *cuda_codec_take_ended(struct cuda_slot *slot);
 /* Whether the scans of all tasks of such a batch have ended. */
 bool cuda_codec_all_ended(const struct cuda_slot *slot);
 /* Make the processor load what the device's thread will read of a task: the first function its plan
- * and its memory, the second one, for a JPEG, its frame. Another thread has written them just now,
- * so that each load takes 100 ns, and a task needs 40. */
+ * and its memory, the second one, for a JPEG, its frame or what was prepared of it. Another thread
+ * has written them just now, so that each load takes 100 ns, and a task needs 40. */
 void cuda_codec_prefetch_plan(const struct engine_task *task);
 void cuda_codec_prefetch_frame(const struct engine_task *task);
 /* Whether the device decodes a progressive JPEG for the task. Reads the file's frame. */
@@ -364,7 +364,8 @@ bool cuda_codec_is_progressive(const struct engine_task *task);
 uint32_t cuda_codec_images(const struct engine_task *task);
 /* Whether the device encodes an AVIF for the task. */
 bool cuda_codec_has_avif(const struct engine_task *task);
-/* Any thread. Sets description_bytes, scans_bytes and scans_at of the task. */
+/* Any thread. Prepares the task's description. Sets description_bytes, scans_bytes, scans_at,
+ * has_own_tables and prepared of the task. */
 void cuda_codec_measure(struct engine_task *task);
 
 /* ---- service.c: the states of the devices. Any thread ---- */

@@ -92,7 +92,7 @@ static cudaError_t add_input(struct cuda_slot *slot, struct uploads *uploads,
     cudaError_t result = cudaSuccess;
     if (file > 0 && file <= small_bytes(slot, task)) {
         result = add_piece(slot, uploads, task, to, from, file);
-        rest = buffer_align(plan->frame_at + plan->source.file.frame_bytes);
+        rest = plan->host_end;
     }
     if (result != cudaSuccess || plan->input_bytes <= rest)
         return result;

@@ -102,6 +102,7 @@ struct engine_task {
                                  before is then for its second batch. */
     size_t scans_at;          /* of a progressive file: jpeg_scans_at */
     bool has_own_tables;      /* its file's Huffman tables are read to describe its batch */
+    const void *prepared;     /* jpeg_decode_image.prepared */
 };
 
 /* Whether memory was reserved, can be reserved later, or can never be. */

@@ -341,6 +341,10 @@ static void set_coefficients(struct decode_descriptor *to, const struct jpeg_dec
 static void describe_image(struct decode_descriptor *to, const struct jpeg_decode_image *image)
 {
     const struct jpeg_frame *frame = image->frame;
+    if (image->prepared) {
+        memcpy(to, image->prepared, sizeof *to);
+        return;
+    }
     assert(frame->progressive == (image->coefficients != NULL));
     lay_out(to, frame, image->file_bytes, image->as, image->eighths, image->work);
     assert(image->image.width == to->image.width && image->image.height == to->image.height);
@@ -356,6 +360,16 @@ static void describe_image(struct decode_descriptor *to, const struct jpeg_decod
         return;
     }
     to->data = image->file + frame->scans[0].at - to->skip;
+}
+
+static_assert(sizeof(struct decode_descriptor) <= JPEG_DECODE_PREPARED_BYTES, "the room for one");
+
+void jpeg_decode_prepare(const struct jpeg_decode_image *image, void *prepared)
+{
+    struct jpeg_decode_image whole = *image;
+    assert(!image->coefficients);
+    whole.prepared = NULL;
+    describe_image(prepared, &whole);
 }
 
 /* Divides the images among blocks of threads. */

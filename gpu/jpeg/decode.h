@@ -70,6 +70,7 @@ struct jpeg_decode_image {
                                 Y, Cb and Cr). */
     uint32_t *verdict;       /* receives an enum jpeg_decode_verdict; device or mapped memory */
     uint8_t *work;           /* device address, a multiple of BUFFER_ALIGN */
+    const void *prepared;    /* by jpeg_decode_prepare, of the members above; NULL: not prepared */
     /* Only for a progressive file: */
     const struct jpeg_plane *coefficients; /* Host memory: the coefficients of each component that
                                               `as` needs, in the order of the frame's components.
@@ -95,6 +96,12 @@ struct jpeg_decode_batch {
  * at most JPEG_DECODE_FILE_BYTES_MAX. eighths must be a value of jpeg_decode_image.eighths. */
 size_t jpeg_decode_work_bytes(const struct jpeg_frame *frame, size_t file_bytes, enum decode_as as,
                               uint32_t eighths);
+
+/* Writes what the descriptor of a sequential file does not share with its batch to host memory of
+ * JPEG_DECODE_PREPARED_BYTES, aligned to 64. A thread that describes batches is thus spared most of
+ * the work; any thread can prepare an image. */
+#define JPEG_DECODE_PREPARED_BYTES 896
+void jpeg_decode_prepare(const struct jpeg_decode_image *image, void *prepared);
 
 /* Writes the descriptors of 1 to JPEG_DECODE_BATCH_MAX images to `descriptors`, host memory of
  * `bytes` bytes whose address is a multiple of 16, and fills *batch. Returns the number of bytes

@@ -171,7 +171,7 @@ static size_t lay_out(const struct jpeg_encode_image *images, uint32_t count,
     memset(batch, 0, sizeof *batch);
     for (uint32_t i = 0; i < count; i++) {
         const struct jpeg_encode_image *image = &images[i];
-        if (!is_valid(image))
+        if (!image->is_checked && !is_valid(image))
             return SIZE_MAX;
         struct extent extent = extent_of_image(image);
         of_kind[kind_of(image->source.channels, image->h, image->v)] +=

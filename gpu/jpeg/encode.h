@@ -53,6 +53,7 @@ struct jpeg_encode_image {
     uint8_t *work; /* device memory of jpeg_encode_work_bytes(), aligned to BUFFER_ALIGN */
     uint8_t *file; /* receives the file: device or pinned memory of `capacity` bytes */
     size_t capacity;
+    bool is_checked; /* jpeg_encode_describe has accepted this image before: it need not check it */
     uint32_t *file_bytes; /* Device or pinned memory: receives the length of the file. 0: the file
                              would be longer than `capacity` or than JPEG_ENCODE_FILE_MAX, and
                              nothing was written to it. */

@@ -298,6 +298,13 @@ static void lay_out_files(struct plan *plan)
     plan->written_bytes = plan->output_bytes - downloaded;
 }
 
+static void lay_out_frame(struct plan *plan)
+{
+    plan->frame_at = take(&plan->input_bytes, plan->source.file.frame_bytes);
+    plan->prepared_at = take(&plan->input_bytes, plan->source.file.prepared_bytes);
+    plan->host_end = buffer_align(plan->input_bytes);
+}
+
 void plan_lay_out(struct plan *plan)
 {
     struct scratch scratch = {.stacked = 0};
@@ -312,7 +319,7 @@ void plan_lay_out(struct plan *plan)
     plan->decoder_at = slot_place(&scratch, SLOT_SOURCE + 1).offset;
     plan->input_bytes = plan->source.file.bytes;
     if (plan->input_bytes > 0)
-        plan->frame_at = take(&plan->input_bytes, plan->source.file.frame_bytes);
+        lay_out_frame(plan);
     else
         plan->input_bytes = plan->source.unread ? 0 : source_bytes(plan);
     if (plan->constants_bytes > 0)

@@ -48,6 +48,7 @@ struct plan_file {
     size_t bytes;       /* 0: the host decodes, and there is no such file */
     size_t work_bytes;  /* device memory that only the decoder needs */
     size_t frame_bytes; /* size of its struct jpeg_frame or png_frame, the parsed headers */
+    size_t prepared_bytes; /* host memory for jpeg_decode_prepare; 0: the codec prepares nothing */
 };
 
 /* How a device encodes an output: as a sequential JPEG, a PNG, a lossy WebP, or an AVIF. */
@@ -212,6 +213,8 @@ struct plan {
     size_t input_bytes;   /* pinned: the decoded image or the file, the constants, and the headers
                              of the files that a device encodes; 0: no pixel is needed */
     size_t frame_at;      /* offset of the frame in the input buffer */
+    size_t prepared_at;   /* likewise: of the room of prepared_bytes */
+    size_t host_end;      /* likewise: the end of both, which only the host reads */
     size_t report_at;     /* offset of the report in the output buffer */
     size_t written_bytes; /* size of the end of the output buffer, which kernels write over the bus;
                              0: the device's codec is not used */

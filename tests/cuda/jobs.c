@@ -3,6 +3,7 @@
 #include "codecs/codec.h"
 #include "codecs/jpeg/header.h"
 #include "gpu/jpeg/codec_memory.h"
+#include "gpu/jpeg/decode.h"
 #include "tests/fixtures/process.h"
 
 struct jobs *jobs_running;
@@ -110,6 +111,7 @@ static void plan_file(struct job *job, const struct jobs_file *file, enum decode
                                  .file = {.codec = DEVICE_CODEC_JPEG,
                                           .bytes = bytes,
                                           .frame_bytes = sizeof *frame,
+                                          .prepared_bytes = JPEG_DECODE_PREPARED_BYTES,
                                           .work_bytes = jpeg_decoder_bytes(frame, bytes, as, 8)}};
     job->ops = test_ops(ops);
     struct plan_target target = {.ops = job->ops, .opaque = true};

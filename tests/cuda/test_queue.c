@@ -59,7 +59,7 @@ static struct queued *add(bool progressive, uint32_t width, uint32_t height)
     added->memory.device_block.memory = device_memory;
     added->memory.output = (uint8_t *)&report;
     if (progressive) {
-        added->plan.source.file = (struct plan_file){DEVICE_CODEC_JPEG, progressive_bytes, 1, 1};
+        added->plan.source.file = (struct plan_file){DEVICE_CODEC_JPEG, progressive_bytes, 1, 1, 0};
         added->memory.input = (uint8_t *)&progressive_frame;
     }
     added->task = (struct engine_task){.plan = &added->plan, .memory = &added->memory,
@@ -509,7 +509,7 @@ static struct engine_task *add_largest(unsigned outputs, uint32_t side)
     struct plan plan = {.source = {.width = 99,
                                    .height = 60,
                                    .channels = 3,
-                                   .file = {DEVICE_CODEC_JPEG, progressive_bytes, 1, 1}},
+                                   .file = {DEVICE_CODEC_JPEG, progressive_bytes, 1, 1, 0}},
                         .variant_count = outputs,
                         .written_bytes = BUFFER_ALIGN};
     for (unsigned v = 0; v < outputs; v++)
