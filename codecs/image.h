@@ -34,6 +34,11 @@ struct image {
     size_t stride;          /* bytes from one row to the next, a multiple of STRIDE_ALIGN */
 };
 
+/* A rectangle of an image, in pixels. */
+struct image_part {
+    uint32_t x, y, width, height;
+};
+
 /* The colours that a decoder produces. */
 enum decode_as {
     DECODE_COLOUR, /* gray, RGB or RGBA, like the file */

@@ -208,6 +208,17 @@ static const struct pass_type *resample_type(bool is_deep, bool down)
                    : (down ? &pass_resample_y : &pass_resample_x);
 }
 
+/* The part of the pass's input that has weights. skip: rows before it. */
+static struct image_part weighted_part(const struct pass *pass, bool down, const struct axis *axis,
+                                       uint32_t skip)
+{
+    struct axis used = *axis;
+    axis_skip_unused(&used);
+    uint32_t first = used.origin + used.cut - axis->cut;
+    return down ? (struct image_part){0, first, pass->from.width, used.used}
+                : (struct image_part){first, skip, used.used, pass->to.height};
+}
+
 static enum status add_resample(struct chain *chain, bool down, const struct axis *axis,
                                 struct pass_shape to, struct resample *resample)
 {
@@ -223,6 +234,7 @@ static enum status add_resample(struct chain *chain, bool down, const struct axi
     struct resample_params params = {*resample, *axis};
     struct pass *pass = chain_add(chain, resample_type(is_deep, down), to, &params, sizeof(params));
     pass->work_bytes = resample_work_bytes(resample, from, axis->outputs);
+    pass->reads = weighted_part(pass, down, axis, resample->skip);
     size_t packed = resample_packed_bytes(to.width, to.height, to.channels);
     if (!resample->down && resample->packed && pass->to_bytes < packed)
         pass->to_bytes = packed;

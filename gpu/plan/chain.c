@@ -53,6 +53,7 @@ struct pass *chain_append(struct chain *chain, const struct pass_type *type, str
     pass->type = type;
     pass->from = chain->shape;
     pass->window = chain->window;
+    pass->reads = (struct image_part){0, 0, pass->from.width, pass->from.height};
     pass->to = to;
     pass->to_bytes = pass_shape_bytes(to);
     pass->aside = chain->aside;

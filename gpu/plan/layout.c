@@ -4,6 +4,8 @@
  * The input buffer holds the decoded image, or the file and the frame for a device to decode, then
  * the constants and the headers of files that a device encodes. The output buffer holds values and
  * images to download, then what kernels write over the bus: the report and encoded files.
+ *
+ * Also finds the needed part of the source.
  */
 #include "gpu/plan/pass.h"
 
@@ -256,6 +258,41 @@ static void lay_out_pass(struct plan *plan, struct pass *pass, struct pass_place
             (struct pass_place){PASS_OUTPUT, take(&plan->output_bytes, pass->work_bytes)};
 }
 
+/* Adds a part of the window to the needed part of the source. */
+static void need(struct plan *plan, const struct pass_window *window, struct image_part part)
+{
+    struct image_part *all = &plan->needed;
+    uint32_t left = window->x + part.x, right = left + part.width;
+    uint32_t top = window->y + part.y, bottom = top + part.height;
+    if (all->width > 0) {
+        left = left < all->x ? left : all->x;
+        top = top < all->y ? top : all->y;
+        right = right > all->x + all->width ? right : all->x + all->width;
+        bottom = bottom > all->y + all->height ? bottom : all->y + all->height;
+    }
+    *all = (struct image_part){left, top, right - left, bottom - top};
+}
+
+static struct image_part whole_part(struct pass_shape shape)
+{
+    return (struct image_part){0, 0, shape.width, shape.height};
+}
+
+/* Adds what the variant's passes read of the source, or the source that is its result. If the first
+ * pass only computes values, or begins a branch, later passes read the same image or a part of it.
+ */
+static void need_source(struct plan *plan, const struct plan_variant *variant)
+{
+    const struct pass *first = variant->passes;
+    struct pass_shape shape = plan_source_shape(&plan->source);
+    struct pass_window window = pass_window_whole(shape);
+    if (variant->pass_count > 0)
+        need(plan, &first->window,
+             first->looks || first->aside ? whole_part(first->from) : first->reads);
+    else if (!variant->no_picture)
+        need(plan, &window, whole_part(shape));
+}
+
 static void lay_out_variant(struct plan *plan, struct plan_variant *variant,
                             struct scratch *scratch)
 {
@@ -326,8 +363,10 @@ void plan_lay_out(struct plan *plan)
         plan->constants_at = take(&plan->input_bytes, plan->constants_bytes);
     for (size_t v = 0; v < plan->variant_count; v++)
         lay_out_result(plan, v, &scratch, &room);
-    for (size_t v = 0; v < plan->variant_count; v++)
+    for (size_t v = 0; v < plan->variant_count; v++) {
+        need_source(plan, &plan->variants[v]);
         lay_out_variant(plan, &plan->variants[v], &scratch);
+    }
     lay_out_files(plan);
     plan->idle = plan->output_bytes == 0;
     plan->scratch_bytes = slot_place(&scratch, SLOTS).offset;

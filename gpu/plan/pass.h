@@ -161,6 +161,7 @@ struct pass {
     size_t tensor_bytes; /* the result is a tensor of this size, without stride; 0: an image */
     size_t to_bytes; /* of memory for the result, unless it is an output: at least the image's */
     struct pass_window window;
+    struct image_part reads; /* the part of the input that influences the result */
     struct pass_place from_place, to_place, work_place;
     unsigned slot; /* for layout.c: the part of the scratch buffer that has the result */
     uint8_t result_of; /* the number, from 1, of the variant whose result this pass writes; 0: none.

@@ -220,6 +220,8 @@ struct plan {
                              0: the device's codec is not used */
     size_t source_at;     /* if a device decodes: offset of the image in the scratch buffer */
     size_t decoder_at;    /* likewise: offset of the decoder's work space */
+    struct image_part needed; /* The part of the decoded image that influences a result: a device
+                                 may leave the other pixels undefined. Width 0: no pixel does. */
     size_t constants_at;  /* offset in the input buffer of the passes' tables and overlays */
     size_t constants_bytes;
     size_t overlays_bytes; /* the part of constants_bytes that is pixels of overlays */

@@ -502,7 +502,7 @@ static void carried_open(struct carried *carried, struct engine *engine,
         targets[v] = (struct plan_target){.ops = c->ops[v], .opaque = c->opaque[v]};
     build(plan, &c->source, targets, c->variants, c->text);
     test_reserve(engine, plan, &carried->memory);
-    test_fill(plan_input(plan, carried->memory.input), c->fill);
+    test_fill_source(plan, carried->memory.input, c->fill);
     carried->task = (struct engine_task){.plan = plan, .memory = &carried->memory,
                                          .done = test_done};
 }

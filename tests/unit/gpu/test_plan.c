@@ -539,6 +539,100 @@ TEST(test_an_image_that_a_device_cannot_encode)
     }
 }
 
+/* ---- the needed part of the source ---- */
+
+#define RESIZE(w, h)     "{'op':'resize','width':" #w ",'height':" #h ",'fit':'exact'}"
+#define CROP(x, y, w, h) "{'op':'crop','x':" #x ",'y':" #y ",'width':" #w ",'height':" #h "}"
+
+/* Of a source of 400 x 300 that a device decodes. The filter lanczos3 weights the pixels whose
+ * centres are less than 3 times the reduction away: with 4/3, less than 4 pixels. */
+static const struct {
+    const char *ops[2]; /* of each output */
+    struct image_part needed;
+} needed_parts[] = {
+    {{"[]"}, {0, 0, 400, 300}},
+    {{"['sobel']"}, {0, 0, 400, 300}},
+    {{"[" CROP(10, 20, 50, 40) "]"}, {10, 20, 50, 40}},
+    {{"[" CROP(10, 20, 50, 40) ",'sobel'," CROP(0, 0, 1, 1) "]"}, {10, 20, 50, 40}},
+    /* Column 100 is at 134, and column 199 at 266; row 67 is at 90, and row 156 at 208 2/3. */
+    {{"[" RESIZE(300, 225) "," CROP(100, 67, 100, 90) "]"}, {130, 86, 140, 127}},
+    {{"[" RESIZE(300, 225) "," CROP(0, 0, 1, 1) "]"}, {0, 0, 5, 5}},
+    {{"[" RESIZE(300, 225) "," CROP(299, 224, 1, 1) "]"}, {395, 295, 5, 5}},
+    {{"[" RESIZE(300, 225) "," CROP(100, 67, 100, 90) ",{'op':'flip','axis':'vertical'}]"},
+     {130, 86, 140, 127}},
+    {{"[" CROP(64, 40, 300, 225) "," RESIZE(225, 169) "," CROP(0, 0, 1, 1) "]"}, {64, 40, 5, 5}},
+    /* The resize cannot read rows at any address, so the first crop is copied. */
+    {{"[" CROP(50, 40, 300, 225) "," RESIZE(225, 169) "," CROP(0, 0, 1, 1) "]"},
+     {50, 40, 300, 225}},
+    {{"[{'op':'resize','width':100,'height':100,'fit':'cover'}]"}, {50, 0, 300, 300}},
+    {{"[{'op':'resize','width':100,'height':100,'fit':'cover','gravity':'attention'}]"},
+     {0, 0, 400, 300}},
+    /* Only the columns are resized. */
+    {{"[" RESIZE(400, 150) "," CROP(0, 0, 100, 50) "]"}, {0, 0, 400, 300}},
+    {{"['stats'," RESIZE(300, 225) "," CROP(0, 0, 1, 1) "]"}, {0, 0, 400, 300}},
+    {{"['phash'," CROP(0, 0, 1, 1) "]"}, {0, 0, 400, 300}},
+    {{"[" CROP(10, 20, 50, 40) ",'phash','histogram']"}, {10, 20, 50, 40}},
+    {{"[" CROP(0, 10, 10, 10) "]", "[" CROP(100, 0, 20, 15) "]"}, {0, 0, 120, 20}},
+    {{"[" CROP(0, 10, 10, 10) "]", "['sobel']"}, {0, 0, 400, 300}},
+    {{"[" RESIZE(300, 225) "," CROP(0, 0, 1, 1) "]", "[" CROP(0, 0, 1, 1) "]"}, {0, 0, 400, 300}},
+};
+
+static void check_needed(struct plan_source source, const char *const ops[2],
+                         struct image_part needed)
+{
+    struct plan plan;
+    struct error error = {0};
+    struct plan_target targets[2] = {{.ops = test_ops(ops[0])}, {.ops = NULL}};
+    source.width = 400;
+    source.height = 300;
+    source.channels = 3;
+    source.file = (struct plan_file){DEVICE_CODEC_JPEG, 999, 300, 100, 0};
+    targets[1].ops = ops[1] ? test_ops(ops[1]) : NULL;
+    assert_int_equal(plan_build(&plan, &source, targets, ops[1] ? 2 : 1, &test_limits, &error),
+                     STATUS_OK);
+    struct image_part got = plan.needed;
+    if (memcmp(&got, &needed, sizeof(got)) != 0)
+        fail_msg("%s: %u x %u at %u, %u instead of %u x %u at %u, %u", ops[0], got.width,
+                 got.height, got.x, got.y, needed.width, needed.height, needed.x, needed.y);
+    plan_clear(&plan);
+    for (size_t v = 0; v < 2; v++)
+        op_list_free((struct op_item *)targets[v].ops);
+}
+
+TEST(test_the_needed_part)
+{
+    static const char *const none[2] = {"[]"};
+    static const char *const crop[2] = {"[" CROP(5, 6, 7, 8) "]"};
+    static const char *const resize[2] = {"[" RESIZE(50, 50) "," CROP(0, 0, 20, 20) "]"};
+    const struct plan_source trimmed = {.part = {40, 30, 200, 100}};
+    for (size_t i = 0; i < COUNT_OF(needed_parts); i++)
+        check_needed((struct plan_source){0}, needed_parts[i].ops, needed_parts[i].needed);
+    check_needed(trimmed, none, (struct image_part){40, 30, 200, 100});
+    check_needed(trimmed, crop, (struct image_part){45, 36, 7, 8});
+    check_needed((struct plan_source){.orientation = 6}, resize,
+                 (struct image_part){0, 0, 400, 300});
+    /* Decoded at half of its size, 200 x 150: 4 columns become one, and 3 rows. */
+    check_needed((struct plan_source){.eighths = 4}, resize, (struct image_part){0, 0, 90, 68});
+}
+
+/* A device encodes the source itself, and a crop. */
+TEST(test_the_needed_part_of_a_source_that_is_encoded)
+{
+    struct plan plan;
+    struct error error = {0};
+    struct plan_target targets[2] = {{.ops = test_ops("[" CROP(0, 0, 7, 8) "]")}, {.ops = NULL}};
+    struct plan_source source = {.width = 20, .height = 90, .channels = 3};
+    source.file = (struct plan_file){DEVICE_CODEC_JPEG, 999, 300, 100, 0};
+    targets[1].encoder = (struct plan_encoder){.codec = DEVICE_CODEC_PNG, .header_bytes = 40};
+    targets[1].measure_encoder = measure_narrow;
+    assert_int_equal(plan_build(&plan, &source, targets, 2, &test_limits, &error), STATUS_OK);
+    assert_int_equal(plan.variants[1].pass_count, 0);
+    assert_int_equal(plan.needed.width, 20);
+    assert_int_equal(plan.needed.height, 90);
+    plan_clear(&plan);
+    op_list_free((struct op_item *)targets[0].ops);
+}
+
 /* The decoder's memory is used again for everything but the decoded image. */
 TEST(test_the_memory_of_a_decoder)
 {
