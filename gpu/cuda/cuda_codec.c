@@ -94,6 +94,7 @@ static struct jpeg_decode_image jpeg_source(const struct engine_task *task)
                                            : DECODE_COLOUR,
         .eighths = plan->source.eighths,
         .image = plan_input(plan, buffers.scratch + plan->source_at),
+        .needed = plan->needed,
         .work = buffers.scratch + plan->decoder_at,
         .verdict = &report->declined,
         .prepared = task->prepared,

@@ -130,9 +130,8 @@ static void set_geometry(struct decode_descriptor *to, const struct jpeg_frame *
     to->fused = to->components == 3 && to->luma == 1 && eighths == 8 && !frame->progressive;
 }
 
-/* Sets the sizes of the planes, how Cb and Cr are upsampled (as in jdsample.c), and the bands.
- * Returns the bytes of work memory for the planes: 0 if the image itself is written without them.
- */
+/* Sets the sizes of the planes, and how Cb and Cr are upsampled (as in jdsample.c). Returns the
+ * bytes of work memory for the planes: 0 if the image itself is written without them. */
 static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *frame)
 {
     size_t bytes = 0;
@@ -157,10 +156,24 @@ static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *
                      : fancy                ? UPSAMPLE_FANCY
                                             : UPSAMPLE_REPEAT;
     to->run_rows = fancy && to->up_h && to->up_v ? 2 : 1;
-    to->bands = divide_up((uint64_t)divide_up(to->image.width, DECODE_COLOUR_PIXELS) *
-                              divide_up(to->image.height, to->run_rows),
-                          DECODE_COLOUR_THREADS);
     return bytes;
+}
+
+/* Sets which runs of pixels are needed for a part of the image, and the bands. */
+static void set_needed(struct decode_descriptor *to, struct image_part part)
+{
+    if (part.width == 0)
+        part = (struct image_part){0, 0, to->image.width, to->image.height};
+    uint32_t right = part.x + part.width, bottom = part.y + part.height;
+    assert(right <= to->image.width && bottom <= to->image.height && part.height > 0);
+    if (to->run_rows > 0) {
+        to->run_x = part.x / DECODE_COLOUR_PIXELS * DECODE_COLOUR_PIXELS;
+        to->run_y = part.y / to->run_rows * to->run_rows;
+        to->runs_across = divide_up(right - to->run_x, DECODE_COLOUR_PIXELS);
+        to->end_y = bottom;
+        uint64_t rows = divide_up(bottom - to->run_y, to->run_rows);
+        to->bands = divide_up(rows * to->runs_across, DECODE_COLOUR_THREADS);
+    }
 }
 
 /* ---- work memory ---- */
@@ -349,6 +362,7 @@ static void describe_image(struct decode_descriptor *to, const struct jpeg_decod
     lay_out(to, frame, image->file_bytes, image->as, image->eighths, image->work);
     assert(image->image.width == to->image.width && image->image.height == to->image.height);
     assert(image->image.channels == to->components);
+    set_needed(to, image->needed);
     to->verdict = image->verdict;
     to->image = image->image;
     if (to->components == 1) {

@@ -68,6 +68,8 @@ struct jpeg_decode_image {
                                 stride: image_stride(); width and height: image_scaled(). channels:
                                 1 for a gray file or DECODE_LUMA, else 3 (RGB, or with DECODE_YCC
                                 Y, Cb and Cr). */
+    struct image_part needed; /* the pixels outside of this part of the result may stay undefined;
+                                 width 0: all are needed */
     uint32_t *verdict;       /* receives an enum jpeg_decode_verdict; device or mapped memory */
     uint8_t *work;           /* device address, a multiple of BUFFER_ALIGN */
     const void *prepared;    /* by jpeg_decode_prepare, of the members above; NULL: not prepared */

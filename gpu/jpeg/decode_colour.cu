@@ -181,17 +181,17 @@ KERNEL(convert_colours, THREADS, 4, struct decode_args)
     uint32_t index = find_image(args.starts[DECODE_BANDS], args.image_count,
                                 (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[index];
-    uint32_t per_row = (image->image.width + PIXELS - 1) / PIXELS; /* runs */
     uint32_t at = ((uint32_t)block_index() - args.starts[DECODE_BANDS][index]) * THREADS +
                   (uint32_t)thread_index();
-    uint32_t row = at / per_row, x = (at - row * per_row) * PIXELS, y = row * image->run_rows;
-    if (y >= image->image.height || image->run->verdict != JPEG_DECODE_DONE)
+    uint32_t row = at / image->runs_across, column = at - row * image->runs_across;
+    uint32_t x = image->run_x + column * PIXELS, y = image->run_y + row * image->run_rows;
+    if (y >= image->end_y || image->run->verdict != JPEG_DECODE_DONE)
         return;
     int32_t cb[2][PIXELS], cr[2][PIXELS];
     upsample(image, &image->planes[1], x, y, cb);
     upsample(image, &image->planes[2], x, y, cr);
     make_pixels(image, x, y, cb[0], cr[0]);
-    if (image->run_rows == 2 && y + 1 < image->image.height)
+    if (image->run_rows == 2 && y + 1 < image->end_y)
         make_pixels(image, x, y + 1, cb[1], cr[1]);
 }
 

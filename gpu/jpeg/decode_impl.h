@@ -25,7 +25,8 @@
  *     span          as many subsequences as a block has threads, without the halo (DECODE_HALO)
  *     tile          the MCUs whose 8 x 8 blocks a block of threads transforms, one per thread
  *     group set     8 groups of coefficients (coefficients.h), only for progressive files
- *     band          DECODE_COLOUR_THREADS runs of DECODE_COLOUR_PIXELS pixels, in one row or in two
+ *     band          DECODE_COLOUR_THREADS runs of DECODE_COLOUR_PIXELS pixels, in one row or in
+ *                   two; only in the part that is needed
  */
 #pragma once
 
@@ -145,6 +146,9 @@ struct decode_descriptor {
     uint8_t rgb;                  /* whether the result is RGB; otherwise Y, Cb and Cr */
     uint8_t fused;                /* A sequential file with 4:4:4 at full size: the stage blocks
                                      writes pixels, without planes and bands. */
+    /* What is needed for jpeg_decode_image.needed: */
+    uint32_t run_x, run_y;       /* the first pixel of the first run */
+    uint32_t runs_across, end_y; /* runs per row; the row after the last one */
     struct decode_plane planes[JPEG_COMPONENTS_MAX];
     struct image image;
     uint16_t quant[JPEG_COMPONENTS_MAX][64]; /* in zigzag order */

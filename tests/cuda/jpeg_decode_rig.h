@@ -224,6 +224,7 @@ struct rig_image {
     size_t length;
     enum decode_as as;    /* DECODE_LUMA: Y; DECODE_COLOUR: RGB of a colour file */
     uint32_t eighths;
+    struct image_part needed; /* width 0: all */
     struct jpeg_frame frame;
     struct image image;   /* pixels: in the device's buffer */
     bool by_coefficients; /* libjpeg decodes them, and the device transforms them */
@@ -388,6 +389,7 @@ static inline void rig_begin(struct rig_batch *batch, struct rig_image *images, 
             .frame = &image->frame, .file = batch->files + image->file_at,
             .file_bytes = (uint32_t)image->length, .as = image->as, .eighths = image->eighths,
             .image = image->image, .verdict = batch->verdicts + i, .work = batch->work + work_at};
+        item.needed = image->needed;
         if (image->by_coefficients) {
             item.coefficients = image->planes;
             item.coefficients_verdict = image->coefficients_verdict;
@@ -465,20 +467,23 @@ static inline J_COLOR_SPACE rig_space(const struct rig_image *image)
                                             : JCS_RGB;
 }
 
-/* Number of bytes that differ from libjpeg's pixels. *warnings: libjpeg's, -1 for an error. */
+/* Number of bytes of the needed part that differ from libjpeg's pixels. *warnings: libjpeg's, -1
+ * for an error. */
 static inline size_t rig_differences(const struct rig_batch *batch, const struct rig_image *image,
                                      long *warnings)
 {
     const struct image *size = &image->image;
-    size_t row = (size_t)size->width * size->channels, wrong = 0;
+    struct image_part part = image->needed;
+    if (part.width == 0)
+        part = (struct image_part){0, 0, size->width, size->height};
+    size_t wrong = 0, first = (size_t)part.x * size->channels;
+    size_t end = first + (size_t)part.width * size->channels;
     uint8_t *reference = calloc(size->height, size->stride);
     *warnings = rig_decode(image->bytes, image->length, rig_space(image), image->eighths,
                            reference, size->stride);
-    for (uint32_t y = 0; y < size->height; y++) {
+    for (uint32_t y = part.y; y < part.y + part.height; y++) {
         const uint8_t *ours = batch->host_pixels + image->image_at + y * size->stride;
-        if (memcmp(ours, reference + y * size->stride, row) == 0)
-            continue;
-        for (size_t x = 0; x < row; x++)
+        for (size_t x = first; x < end; x++)
             wrong += ours[x] != reference[y * size->stride + x];
     }
     free(reference);

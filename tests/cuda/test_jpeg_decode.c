@@ -43,6 +43,7 @@ static struct {
     struct rig_file files[BATCH_MAX];
     size_t count;
     size_t done, declined; /* of the test so far */
+    struct image_part needed; /* of the images that are added; width 0: all */
 } batch;
 
 enum expectation { EXACT, EXACT_OR_DECLINED };
@@ -95,6 +96,7 @@ static bool add_file(struct rig_file file, enum decode_as as, uint32_t eighths,
     image->length = file.length;
     image->as = as;
     image->eighths = eighths;
+    image->needed = batch.needed;
     batch.files[batch.count++] = file;
     if (batch.count == BATCH_MAX)
         run_batch(expected);
@@ -239,6 +241,68 @@ TEST(segments_between_restart_markers_are_independent)
                 as.restart_rows = i < 5 ? 0 : (uint32_t)i - 4;
                 add(&as, i % 2 ? DECODE_COLOUR : DECODE_LUMA, i == 3 ? 4 : 8);
             }
+    run_batch(EXACT);
+}
+
+/* ---- parts ---- */
+
+/* Parts of an image: its corners, its centre, a row, a column, and random ones. */
+static struct image_part part_of(uint32_t width, uint32_t height, uint32_t number, uint32_t *random)
+{
+    uint32_t w = width / 3 + 1, h = height / 3 + 1;
+    const struct image_part parts[] = {
+        {0, 0, 1, 1},
+        {width - 1, 0, 1, 1},
+        {0, height - 1, 1, 1},
+        {width - 1, height - 1, 1, 1},
+        {0, 0, w, h},
+        {width - w, height - h, w, h},
+        {width / 3, height / 3, w, h},
+        {0, height / 2, width, 1},
+        {width / 2, 0, 1, height},
+        {0, 0, width, height},
+    };
+    if (number < COUNT_OF(parts))
+        return parts[number];
+    struct image_part part = {rig_random(random) % width, rig_random(random) % height, 0, 0};
+    part.width = 1 + rig_random(random) % (width - part.x);
+    part.height = 1 + rig_random(random) % (height - part.y);
+    return part;
+}
+
+/* Adds a file for each of several parts. i: chooses how it is decoded. */
+static void add_parts(const struct rig_encoding *as, uint32_t i, bool by_coefficients)
+{
+    static const enum decode_as targets[] = {DECODE_COLOUR, DECODE_COLOUR, DECODE_YCC, DECODE_LUMA};
+    uint32_t random = i + 1, count = test_quick() ? 12 : 24;
+    for (uint32_t number = 0; number < count; number++) {
+        uint32_t turn = i + number, eighths = turn % 5 == 4 ? 1u << turn % 3 : 8;
+        batch.needed = part_of(image_scaled(as->width, eighths), image_scaled(as->height, eighths),
+                               number, &random);
+        add(as, targets[turn % COUNT_OF(targets)], eighths);
+        if (batch.count > 0)
+            batch.images[batch.count - 1].by_coefficients = by_coefficients;
+    }
+    batch.needed = (struct image_part){0};
+}
+
+/* Rows of the larger sizes have more MCUs than a tile of some sampling, or fewer. */
+TEST(parts_equal_libjpegs)
+{
+    need_device();
+    static const uint32_t sizes[][2] = {{1, 1},    {3, 200},  {33, 47},
+                                        {131, 90}, {500, 94}, {760, 41}};
+    uint32_t i = 0;
+    for (size_t size = 0; size < COUNT_OF(sizes); size++)
+        for (size_t sampling = 0; sampling < SAMPLINGS; sampling++, i++) {
+            struct rig_encoding as = encoding_of(sizes[size][0], sizes[size][1], sampling,
+                                                 60 + 5 * (int)(i % 8), (int)(i % 4));
+            as.restart_interval = i % 3 == 2 ? 1 + i : 0;
+            add_parts(&as, i, false);
+            as.restart_interval = 0;
+            if (size == 3)
+                add_parts(&as, i, true);
+        }
     run_batch(EXACT);
 }
 

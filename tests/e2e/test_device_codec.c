@@ -177,6 +177,40 @@ TEST(files_do_not_depend_on_the_choice)
     compare_engines("auto");
 }
 
+/* Operations that need a part of the source: the decoder leaves out the rest. */
+static const char *const parts[] = {
+    "[{'op':'resize','width':64,'height':64,'fit':'outside'},"
+    "{'op':'crop','width':40,'height':40,'gravity':'center'}]",
+    "[{'op':'resize','width':120,'height':100,'fit':'exact'},"
+    "{'op':'crop','width':11,'height':9,'gravity':'southeast'},'sobel']",
+    "[{'op':'resize','width':9,'height':9,'fit':'exact'},"
+    "{'op':'crop','x':0,'y':6,'width':2,'height':1}]", /* decoded at a fraction of the size */
+    "[{'op':'resize','width':16,'height':24,'fit':'cover'}]",
+    "[{'op':'crop','x':19,'y':22,'width':5,'height':17}]",
+};
+
+static void run_parts(const char *engine)
+{
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        for (size_t p = 0; p < COUNT_OF(parts); p++)
+            check_done(check_answer(w, "{'input':'%s','output':'%s-p%zu-%zu.png','ops':%s}",
+                                    inputs[i].name, engine, i, p, parts[p]));
+}
+
+TEST(parts_equal_those_of_the_cpu)
+{
+    struct process *daemon = start_on_device("cuda");
+    run_parts("cuda");
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    run_parts("cpu");
+    check_stop(daemon);
+    for (size_t i = 0; i < COUNT_OF(inputs); i++)
+        for (size_t p = 0; p < COUNT_OF(parts); p++)
+            device_daemon_compare(text_of("cuda-p%zu-%zu.png", i, p),
+                                  text_of("cpu-p%zu-%zu.png", i, p));
+}
+
 enum { COPIES = 4 };
 
 /* A tar with copies of all inputs. */
