@@ -159,9 +159,11 @@ static size_t set_planes(struct decode_descriptor *to, const struct jpeg_frame *
     return bytes;
 }
 
-/* Sets which runs of pixels are needed for a part of the image, and the bands. */
+/* Sets which runs of pixels and which MCUs are needed for a part of the image, and the bands. Its
+ * pixels also depend on the samples of Cb and Cr of the pixels next to it. */
 static void set_needed(struct decode_descriptor *to, struct image_part part)
 {
+    uint32_t mcu_width = to->h * to->side[0], mcu_height = to->v * to->side[0];
     if (part.width == 0)
         part = (struct image_part){0, 0, to->image.width, to->image.height};
     uint32_t right = part.x + part.width, bottom = part.y + part.height;
@@ -174,6 +176,16 @@ static void set_needed(struct decode_descriptor *to, struct image_part part)
         uint64_t rows = divide_up(bottom - to->run_y, to->run_rows);
         to->bands = divide_up(rows * to->runs_across, DECODE_COLOUR_THREADS);
     }
+    right += right < to->image.width;
+    bottom += bottom < to->image.height;
+    struct image_part *mcus = &to->needed_mcus;
+    mcus->x = (part.x - (part.x > 0)) / mcu_width;
+    mcus->y = (part.y - (part.y > 0)) / mcu_height;
+    mcus->width = divide_up(right, mcu_width) - mcus->x;
+    mcus->height = divide_up(bottom, mcu_height) - mcus->y;
+    to->end_mcu = (mcus->y + mcus->height - 1) * to->width_mcus + mcus->x + mcus->width;
+    /* A tile has eight warps. If fewer than an eighth of its blocks are left out, all have one. */
+    to->gathers = (uint64_t)mcus->width * mcus->height * 8 <= (uint64_t)to->end_mcu * 7;
 }
 
 /* ---- work memory ---- */
@@ -395,7 +407,8 @@ static void count_blocks(const struct parts *parts, struct jpeg_decode_batch *ba
     for (uint32_t i = 0; i < batch->image_count; i++) {
         struct decode_descriptor *image = &parts->images[i];
         image->spans = divide_up(image->subs_max, batch->span_threads - DECODE_HALO);
-        const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, image->tiles,
+        uint32_t tiles = image->tiles > 0 ? divide_up(image->end_mcu, image->tile_mcus) : 0;
+        const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, tiles,
                                                image->group_sets, image->bands};
         for (int kind = 0; kind < DECODE_KINDS; kind++) {
             parts->starts[kind][i] = totals[kind];

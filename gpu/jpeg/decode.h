@@ -50,7 +50,8 @@ enum jpeg_decode_verdict {
     JPEG_DECODE_RESTART,    /* a restart marker is missing, not expected, or has a wrong number */
     JPEG_DECODE_MARKER,     /* another marker than a restart marker or EOI */
     JPEG_DECODE_RANGE,      /* Values outside of the range in which libjpeg's inverse DCTs in C and
-                               with SIMD instructions give the same samples (idct.h). */
+                               with SIMD instructions give the same samples (idct.h). In blocks that
+                               are not needed, they may go unnoticed. */
     JPEG_DECODE_NOT_SYNCHRONISED, /* The threads that decode parts of the file did not find the
                                      decoder's state within MEND_ROUNDS_MAX (decode_huffman.cu). */
     JPEG_DECODE_NO_INPUT,         /* the decoder of the progressive file has declined it */

@@ -7,7 +7,8 @@
  * it, so many threads with short pieces matter more than the number of instructions. Then the
  * differences of the DC coefficients are added up: a prefix sum over the blocks of the tile, plus
  * the sums of the tiles before it (decoupled look-back: Merrill and Garland 2016). Last, each
- * thread computes the inverse DCT of one block.
+ * thread computes the inverse DCT of one block. If only a part of the image is needed, the first
+ * threads do that for the blocks of the needed MCUs, and the warps after them do nothing.
  *
  * Time is bound by the latency of the lookups, and by 18 instructions per sample of the inverse
  * DCT.
@@ -278,15 +279,17 @@ SIMT uint64_t publish_sums(const struct tile *tile, const uint32_t *prefix)
 
 /* The block that a thread transforms. */
 struct own_block {
+    uint32_t number;           /* in the tile; that of the thread, unless blocks are gathered */
     uint32_t component, first; /* first: the first thread of the component */
     uint32_t mcu;              /* its number in the image */
     uint32_t of_mcu;           /* its number among the component's blocks of the MCU */
-    bool exists;               /* false: the tile has fewer blocks than threads */
+    bool exists;               /* false: there are fewer blocks than threads */
 };
 
 DEVICE struct own_block own_block_of(const struct tile *tile, uint32_t thread)
 {
     struct own_block own;
+    own.number = thread;
     uint32_t cb_at = tile->mcus * tile->luma, cr_at = cb_at + tile->mcus;
     uint32_t chroma_end = tile->colour ? cr_at + tile->mcus : cb_at;
     own.exists = thread < chroma_end;
@@ -329,6 +332,54 @@ SIMT uint32_t sum_differences(const struct tile *tile, const struct own_block *o
     if (start >= tile->first_mcu)
         return sum + difference - prefix[own->first + (start - tile->first_mcu) * of_mcu];
     return sum + difference - prefix[own->first] + unpack_sum(before, own->component);
+}
+
+/* ---- the blocks that are needed ---- */
+
+/* Where an MCU is among those that are needed. */
+struct needed_place {
+    uint32_t before; /* the number of needed MCUs before it */
+    bool is_needed;
+};
+
+/* mcu: from `row` and `column` on, at most end_mcu. A row is added at a time, because few tiles
+ * have many rows. */
+DEVICE struct needed_place needed_place_of(const struct decode_descriptor *image, uint32_t row,
+                                           uint32_t column, uint32_t mcu)
+{
+    const struct image_part *needed = &image->needed_mcus;
+    for (column += mcu; column >= image->width_mcus; column -= image->width_mcus)
+        row++;
+    uint32_t across = column > needed->x ? column - needed->x : 0;
+    struct needed_place place = {0, row >= needed->y && column - needed->x < needed->width};
+    if (row >= needed->y)
+        place.before =
+            (row - needed->y) * needed->width + (across < needed->width ? across : needed->width);
+    return place;
+}
+
+/* Gives the needed blocks of the tile to its first threads, in the same order. *own: the thread's
+ * block; *dc: its DC coefficient, which is within +-DECODE_RANGE_MAX unless the image is declined.
+ * All threads of the block call it. */
+SIMT void gather_needed(const struct tile *tile, struct own_block *own, uint32_t *dc)
+{
+    SHARED uint32_t gathered[THREADS];
+    const struct decode_descriptor *image = tile->image;
+    uint32_t thread = (uint32_t)thread_index(), row = tile->first_mcu / image->width_mcus;
+    uint32_t column = tile->first_mcu - row * image->width_mcus;
+    uint32_t first = needed_place_of(image, row, column, 0).before;
+    uint32_t count = needed_place_of(image, row, column, tile->mcus).before - first;
+    struct needed_place place = needed_place_of(image, row, column, own->mcu - tile->first_mcu);
+    uint32_t mcu = place.before - first;
+    if (own->exists && place.is_needed)
+        gathered[own->component ? (tile->luma + own->component - 1) * count + mcu
+                                : mcu * tile->luma + own->of_mcu] = thread | *dc << 16;
+    block_barrier();
+    own->exists = thread < count * (tile->luma + (tile->colour ? 2 : 0));
+    if (own->exists) {
+        *own = own_block_of(tile, gathered[thread] & 0xFFFF);
+        *dc = (uint32_t)((int32_t)gathered[thread] >> 16);
+    }
 }
 
 /* ---- samples ---- */
@@ -395,7 +446,7 @@ SIMT bool open_tile(const struct decode_args *args, struct tile *tile)
     tile->index = (uint32_t)block_index() - args->starts[DECODE_TILES][index];
     tile->data_bytes = image->run->data_bytes;
     tile->first_mcu = tile->index * image->tile_mcus;
-    tile->mcus = image->mcus - tile->first_mcu;
+    tile->mcus = image->end_mcu - tile->first_mcu;
     tile->mcus = tile->mcus < image->tile_mcus ? tile->mcus : image->tile_mcus;
     tile->luma = image->luma;
     tile->blocks = image->blocks;
@@ -433,11 +484,11 @@ SIMT void load_tile(const struct tile *tile)
         single[i * THREADS + (int)thread] = loaded[i];
 }
 
-/* Computes the inverse DCT of the thread's block. dc: its dequantised DC coefficient. count: all
+/* Computes the inverse DCT of a block of the tile. dc: its dequantised DC coefficient. count: all
  * coefficients from this one on, in zigzag order, are 0; a constant, so that the arithmetic with
  * zeros is left out. */
-SIMT bool transform_block(const struct tile *tile, uint32_t dc, int count, uint32_t side,
-                          uint32_t *rows)
+SIMT bool transform_block(const struct tile *tile, uint32_t number, uint32_t dc, int count,
+                          uint32_t side, uint32_t *rows)
 {
     const int zigzag[64] = JPEG_ZIGZAG_OF_NATURAL;
     uint32_t x[64];
@@ -445,19 +496,21 @@ SIMT bool transform_block(const struct tile *tile, uint32_t dc, int count, uint3
     UNROLL
     for (int i = 1; i < 64; i++)
         x[i] = zigzag[i] < count
-                   ? (uint32_t)(int32_t)tile->coefficients[THREADS * zigzag[i] + thread_index()]
+                   ? (uint32_t)(int32_t)tile->coefficients[THREADS * zigzag[i] + (int)number]
                    : 0;
     return block_samples(x, side, rows);
 }
 
-/* As transform_block. Leaves out what is 0 in all blocks of the warp. All lanes call it. */
-SIMT bool transform_blocks(const struct tile *tile, uint32_t dc, uint32_t side, uint32_t *rows)
+/* As transform_block. Leaves out what is 0 in all blocks of the warp. All lanes call it, also those
+ * without a needed block: `own` is then another one. */
+SIMT bool transform_blocks(const struct tile *tile, const struct own_block *own, uint32_t dc,
+                           uint32_t side, uint32_t *rows)
 {
-    uint32_t extent = warp_max(tile->extents[thread_index()]);
+    uint32_t number = own->number, extent = warp_max(own->exists ? tile->extents[number] : 0);
     if (warp_any(side != 8) || extent >= SPARSE_COUNT)
-        return transform_block(tile, dc, 64, side, rows);
-    return extent > 0 ? transform_block(tile, dc, SPARSE_COUNT, 8, rows)
-                      : transform_block(tile, dc, 1, 8, rows);
+        return transform_block(tile, number, dc, 64, side, rows);
+    return extent > 0 ? transform_block(tile, number, dc, SPARSE_COUNT, 8, rows)
+                      : transform_block(tile, number, dc, 1, 8, rows);
 }
 
 DEVICE void split_word(uint32_t word, int32_t *to)
@@ -474,15 +527,16 @@ SIMT void write_pixels(const struct tile *tile, const struct own_block *own, con
 {
     const struct decode_descriptor *image = tile->image;
     words2 *samples = (words2 *)tile->coefficients;
+    const struct image_part *needed = &image->needed_mcus;
     struct image to = image->image;
     uint32_t mcus = tile->mcus, across = image->width_mcus;
-    uint32_t thread = (uint32_t)thread_index(), row = thread / WARP_LANES;
+    uint32_t row = (uint32_t)thread_index() / WARP_LANES;
     block_barrier();
     UNROLL
     for (uint32_t i = 0; i < 8; i++) {
         words2 two = {rows[2 * i], rows[2 * i + 1]};
         if (own->exists)
-            samples[(3 * i + own->component) * mcus + thread - own->first] = two;
+            samples[(3 * i + own->component) * mcus + own->mcu - tile->first_mcu] = two;
     }
     block_barrier();
     uint32_t first_row = tile->first_mcu / across;
@@ -491,6 +545,8 @@ SIMT void write_pixels(const struct tile *tile, const struct own_block *own, con
         uint32_t y = 8 * first_row + row, column = first_column + i;
         for (; column >= across; column -= across)
             y += 8;
+        if (column - needed->x >= needed->width || y < 8 * needed->y)
+            continue;
         words2 luma = samples[3 * row * mcus + i];
         words2 blue = samples[(3 * row + 1) * mcus + i], red = samples[(3 * row + 2) * mcus + i];
         int32_t cb[8], cr[8];
@@ -533,8 +589,11 @@ KERNEL(write_blocks, THREADS, 4, struct decode_args)
     outside |= is_outside(dc);
     dc *= own.exists ? image->quant[own.component][0] : 0u;
     outside |= is_outside(dc);
+    if (image->gathers)
+        gather_needed(&tile, &own, &dc);
     uint32_t side = own.exists ? image->side[own.component] : image->side[0];
-    outside |= !transform_blocks(&tile, dc, side, rows);
+    if (warp_any(own.exists))
+        outside |= !transform_blocks(&tile, &own, dc, side, rows);
     if (outside)
         *image->verdict = JPEG_DECODE_RANGE;
     if (image->fused) {

@@ -23,7 +23,8 @@
  *
  *     chunk         DECODE_CHUNK_BYTES bytes of the file
  *     span          as many subsequences as a block has threads, without the halo (DECODE_HALO)
- *     tile          the MCUs whose 8 x 8 blocks a block of threads transforms, one per thread
+ *     tile          the MCUs whose 8 x 8 blocks a block of threads transforms, one per thread; only
+ *                   those up to the last MCU that is needed
  *     group set     8 groups of coefficients (coefficients.h), only for progressive files
  *     band          DECODE_COLOUR_THREADS runs of DECODE_COLOUR_PIXELS pixels, in one row or in
  *                   two; only in the part that is needed
@@ -146,9 +147,13 @@ struct decode_descriptor {
     uint8_t rgb;                  /* whether the result is RGB; otherwise Y, Cb and Cr */
     uint8_t fused;                /* A sequential file with 4:4:4 at full size: the stage blocks
                                      writes pixels, without planes and bands. */
+    uint8_t gathers;              /* So many MCUs are not needed that the stage blocks gathers the
+                                     blocks of the others. */
     /* What is needed for jpeg_decode_image.needed: */
-    uint32_t run_x, run_y;       /* the first pixel of the first run */
-    uint32_t runs_across, end_y; /* runs per row; the row after the last one */
+    uint32_t run_x, run_y;         /* the first pixel of the first run */
+    uint32_t runs_across, end_y;   /* runs per row; the row after the last one */
+    struct image_part needed_mcus; /* in MCUs; also the neighbours of samples that are needed */
+    uint32_t end_mcu;              /* the MCU after the last one of them */
     struct decode_plane planes[JPEG_COMPONENTS_MAX];
     struct image image;
     uint16_t quant[JPEG_COMPONENTS_MAX][64]; /* in zigzag order */

@@ -306,6 +306,44 @@ TEST(parts_equal_libjpegs)
     run_batch(EXACT);
 }
 
+/* Whether all bytes of pixels that are 32 columns or rows away from the needed part are still the
+ * pattern of the rig. */
+static bool is_untouched(const struct rig_batch *run, const struct rig_image *image)
+{
+    enum { far = 32 };
+    const struct image *to = &image->image;
+    const struct image_part *part = &image->needed;
+    bool untouched = true;
+    for (uint32_t y = 0; y < to->height; y++)
+        for (uint32_t x = 0; x < to->width; x++)
+            if (x + far < part->x || y + far < part->y || x > part->x + part->width + far ||
+                y > part->y + part->height + far)
+                for (uint32_t c = 0; c < to->channels; c++)
+                    untouched &=
+                        run->host_pixels[image->image_at + y * to->stride + x * to->channels + c] ==
+                        RIG_PATTERN;
+    return untouched;
+}
+
+TEST(pixels_far_from_the_part_are_not_written)
+{
+    need_device();
+    struct rig_batch run;
+    for (size_t i = 0; i < 2 * SAMPLINGS; i++) {
+        struct rig_encoding as = encoding_of(300, 200, i % SAMPLINGS, 80, 1);
+        batch.needed = (struct image_part){130, 90, 40, 30};
+        add(&as, i < SAMPLINGS ? DECODE_LUMA : DECODE_COLOUR, 8);
+    }
+    batch.needed = (struct image_part){0};
+    rig_begin(&run, batch.images, batch.count, stream);
+    rig_launch(&run, stream);
+    assert_true(rig_fetch(&run, stream));
+    for (size_t i = 0; i < batch.count; i++)
+        assert_true(is_untouched(&run, &batch.images[i]));
+    rig_end(&run);
+    run_batch(EXACT);
+}
+
 /* Coefficients of low qualities may be out of range. */
 TEST(all_qualities_and_tables_are_exact_or_declined)
 {
@@ -409,7 +447,12 @@ TEST(damaged_files_are_declined_or_decode_without_warnings)
         struct jpeg_frame frame;
         assert_true(rig_frame(file.bytes, file.length, &frame));
         struct rig_file damaged = damage(&file, i % 4 ? frame.scans[0].at : 2, &random);
-        add_file(damaged, i % 2 ? DECODE_LUMA : DECODE_COLOUR, i % 7 ? 8 : 2, EXACT_OR_DECLINED);
+        uint32_t eighths = i % 7 ? 8 : 2, part = (uint32_t)i / 8 % 16;
+        if (i % 8 == 5 || i % 8 == 6)
+            batch.needed = part_of(image_scaled(as.width, eighths),
+                                   image_scaled(as.height, eighths), part, &random);
+        add_file(damaged, i % 2 ? DECODE_LUMA : DECODE_COLOUR, eighths, EXACT_OR_DECLINED);
+        batch.needed = (struct image_part){0};
         free(file.bytes);
     }
     run_batch(EXACT_OR_DECLINED);
