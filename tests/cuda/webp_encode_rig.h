@@ -342,7 +342,8 @@ static void close_batch(void)
 /* ---- results ---- */
 
 /* Whether the image may have more tokens than the work memory holds, or a longer file than the
- * capacity. Never with a few macroblocks. Patterns that repeat have many tokens for their bits. */
+ * capacity. Never with a few macroblocks. Patterns that repeat have many tokens for their bits, and
+ * noise of black and white has 1.5 above a quality of 95. */
 static bool may_be_too_long(const struct webp_case *self)
 {
     enum { sure_blocks = 16 };
@@ -354,7 +355,7 @@ static bool may_be_too_long(const struct webp_case *self)
     size_t sure_bits = quality <= 75   ? 2
                        : quality <= 85 ? 4
                        : quality <= 95 ? 5
-                                       : 10; /* per pixel */
+                                       : 8; /* per pixel */
     return blocks > sure_blocks &&
            self->reference.length * 8 > blocks * 256 * sure_bits / (repeats ? 2 : 1);
 }
