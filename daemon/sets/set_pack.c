@@ -331,7 +331,5 @@ void set_pack_end(struct set_pack *pack)
     free(pack->buffer);
     free(pack->sample);
     files_output_end(&pack->file);
-    if (pack->file.replaced >= 0)
-        close(pack->file.replaced);
     *pack = (struct set_pack){0};
 }
