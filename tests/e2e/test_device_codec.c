@@ -189,6 +189,17 @@ static const char *const parts[] = {
     "[{'op':'crop','x':19,'y':22,'width':5,'height':17}]",
 };
 
+/* Runs the jobs on a device, and then on the cores. */
+static void run_on_both(void (*run)(const char *engine))
+{
+    struct process *daemon = start_on_device("cuda");
+    run("cuda");
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    run("cpu");
+    check_stop(daemon);
+}
+
 static void run_parts(const char *engine)
 {
     for (size_t i = 0; i < COUNT_OF(inputs); i++)
@@ -199,12 +210,7 @@ static void run_parts(const char *engine)
 
 TEST(parts_equal_those_of_the_cpu)
 {
-    struct process *daemon = start_on_device("cuda");
-    run_parts("cuda");
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    run_parts("cpu");
-    check_stop(daemon);
+    run_on_both(run_parts);
     for (size_t i = 0; i < COUNT_OF(inputs); i++)
         for (size_t p = 0; p < COUNT_OF(parts); p++)
             device_daemon_compare(text_of("cuda-p%zu-%zu.png", i, p),
@@ -312,12 +318,7 @@ TEST(metadata_equals_that_of_the_cpu)
 {
     device_daemon_put_camera("camera.jpg", false);
     device_daemon_put_camera("large-camera.jpg", true);
-    struct process *daemon = start_on_device("cuda");
-    run_camera_jobs("cuda");
-    check_stop(daemon);
-    daemon = device_daemon_start_cpu();
-    run_camera_jobs("cpu");
-    check_stop(daemon);
+    run_on_both(run_camera_jobs);
     for (size_t i = 0; i < 8; i++)
         for (const char *output = "mno"; *output; output++)
             device_daemon_compare(text_of("cuda-%c%zu.jpg", *output, i),
