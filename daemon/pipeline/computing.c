@@ -8,9 +8,10 @@
 #include "daemon/pipeline/state.h"
 #include "daemon/pipeline/trace_hooks.h"
 
-/* The load of a device is told of its jobs in groups of this many. */
+/* The most jobs per call of dispatch_return. */
 #define RETURNED_MAX 64
 
+/* The device has returned these jobs. */
 static void end_charges(struct pipeline *pipeline, const struct list *computed)
 {
     struct dispatch_charge *charges[RETURNED_MAX];

@@ -104,9 +104,8 @@ void dispatch_choose(struct dispatch *dispatch, const struct dispatch_request *r
 void dispatch_move(struct dispatch *dispatch, struct dispatch_charge *charge, uint32_t device);
 /* The device decodes the file, but encodes no AVIF of it. */
 void dispatch_forget_avif(struct dispatch *dispatch, struct dispatch_charge *charge);
-/* The device gets the job, and returns `count` jobs, under one lock: a device's thread returns
- * hundreds at a time, while other threads wait for the lock. Neither does anything for a job of the
- * cores. */
+/* The device gets the job, and returns `count` jobs. It returns hundreds at a time, so the lock is
+ * taken once for all of them. Neither does anything for a job of the cores. */
 void dispatch_start(struct dispatch *dispatch, struct dispatch_charge *charge, uint64_t now_ns);
 void dispatch_return(struct dispatch *dispatch, struct dispatch_charge *const *charges,
                      size_t count);

@@ -198,8 +198,9 @@ static enum status may_replace(void *context, const struct files_identity *targe
     return STATUS_OK;
 }
 
-/* Before the result is sent, because its receiver may delete the files. If the loop closed them
- * after that, it would free them, which takes 10 ms for a tar of 100 MB in a tmpfs. */
+/* Whoever receives the result may delete the files. The last close then frees their bytes, which
+ * takes 10 ms for a tar of 100 MB in a tmpfs. So a worker closes them before the result is sent,
+ * not the loop after it. */
 static void close_files(struct image_set *set)
 {
     for (size_t i = 0; i < JOB_OUTPUTS_MAX; i++)

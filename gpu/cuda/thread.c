@@ -394,7 +394,7 @@ static void *thread_main(void *argument)
         continue_after_long(device, now_ns);
         start_waiting(device, now_ns);
         poll_device(device, now_ns);
-        call_done(device); /* of tasks that were not started */
+        call_done(device); /* of tasks that have failed, or were too late, since then */
     }
     return NULL;
 }

@@ -342,8 +342,8 @@ static void close_batch(void)
 /* ---- results ---- */
 
 /* Whether the image may have more tokens than the work memory holds, or a longer file than the
- * capacity. Never with a few macroblocks. Patterns that repeat have many tokens for their bits, and
- * noise of black and white has 1.5 above a quality of 95. */
+ * capacity. Never with a few macroblocks. Patterns that repeat have many tokens for their bits.
+ * Noise of black and white has 13 to 16 tokens per pixel, and 9 bits, at a quality of 96. */
 static bool may_be_too_long(const struct webp_case *self)
 {
     enum { sure_blocks = 16 };
