@@ -514,7 +514,9 @@ static void set_profile(const struct job_run *run, struct plan_source *source)
 }
 
 /* Chooses how the input is decoded, and returns the resulting source image. A scaled decode is used
- * only for a job without a list: an output's pixels must not depend on the job's other outputs. */
+ * only for a job without a list: an output's pixels must not depend on the job's other outputs. A
+ * job that a device has declined keeps its colours, though outputs may have failed since: without
+ * them, damage of Cb and Cr might go unnoticed that the host alone would have noticed. */
 static struct plan_source choose_decode(struct job_run *run, const struct plan_target *targets,
                                         size_t count)
 {
@@ -527,7 +529,8 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
         .unread = !job_outputs_need_pixels(run),
     };
     memcpy(source.background, run->job.background, sizeof source.background);
-    decode->as = choose_colours(run, targets, count);
+    if (!run->input.declined)
+        decode->as = choose_colours(run, targets, count);
     source.part = run->trimmed;
     decode->eighths = info->scales && !run->job.listed && !run->job.trim.wanted
                           ? plan_eighths(&source, targets[0].ops)

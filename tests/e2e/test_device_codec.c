@@ -73,6 +73,18 @@ static void put_truncated(const char *name)
     picture_free(&file);
 }
 
+/* A progressive file with codes that do not exist in the scan of Cr. */
+static void put_damaged_chroma(const char *name)
+{
+    struct picture_file file =
+        picture_jpeg(&(struct picture_jpeg){.width = 90, .height = 90, .progressive = true});
+    static const uint8_t header[] = {0xFF, 0xDA, 0, 8, 1, 3}; /* length, components, the third */
+    uint8_t *scan = memmem(file.bytes, file.length, header, sizeof header);
+    assert_non_null(scan);
+    memset(scan + 2 + header[3] + 8, 0xFE, 20);
+    world_put_picture(w, name, file);
+}
+
 static void put_input(const struct input *input)
 {
     struct picture_jpeg kind = input->kind;
@@ -95,6 +107,7 @@ static void fill(void)
         put_input(&inputs[i]);
     put_damaged("damaged.jpg");
     put_truncated("truncated.jpg");
+    put_damaged_chroma("damaged_chroma.jpg");
 }
 
 /* device_bytes NULL: the default. */
@@ -386,6 +399,33 @@ TEST(a_damaged_file_fails_as_on_the_cpu)
     free(large);
     free(small_on_cpu);
     free(large_on_cpu);
+}
+
+static char *gray_message_of(const char *input, const char *engine)
+{
+    cJSON *result =
+        check_answer(w,
+                     "{'input':'%s','outputs':[{'output':'%s-gray.png','ops':['grayscale']},"
+                     "{'output':'%s-part.png','ops':[{'op':'crop','width':999,'height':999}]}]}",
+                     input, engine, engine);
+    char *message = strdup(json_text(result, "outputs.0.error.message"));
+    cJSON_Delete(result);
+    return message;
+}
+
+/* Of two outputs, the one that needs colours fails before the file is decoded. */
+TEST(a_failed_output_hides_no_damage)
+{
+    struct process *daemon = start_on_device("cuda");
+    char *on_device = gray_message_of("damaged_chroma.jpg", "cuda");
+    check_stop(daemon);
+    daemon = device_daemon_start_cpu();
+    char *on_cpu = gray_message_of("damaged_chroma.jpg", "cpu");
+    check_stop(daemon);
+    assert_non_null(strstr(on_device, "in scan 3: Corrupt JPEG data"));
+    assert_string_equal(on_device, on_cpu);
+    free(on_device);
+    free(on_cpu);
 }
 
 TEST(the_codecs_of_the_host_are_an_option)
