@@ -12,25 +12,47 @@
 /* The Huffman tables of a file are compared with this many sets of tables that the batch has
  * already, because files of one origin often have the same tables. */
 #define SETS_COMPARED 8
-/* Threads per block of the kernels that have a block per span; fewer if a subsequence of the batch
- * is long, because a block has 64 KiB of shared memory at compute capability 7.5. */
-#define SPAN_THREADS      256
-#define SPAN_THREADS_LONG 192
+/* Shorter files have no LONGEST subsequences, nor have files with segments that are shorter on
+ * average: a segment has records for all pieces of its last subsequence. */
+#define LONGEST_FILE_BYTES    (32u << 10)
+#define LONGEST_SEGMENT_BYTES 1024
 #define DATA_ALIGN 16
 /* Memory after the data, because the decoder loads words beyond its end. */
 #define WORDS_MARGIN_BYTES 64
 
 static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 
-static_assert(DECODE_SUB_WORDS * 32 == DECODE_PIECE_BITS << DECODE_PIECES_AT &&
-                  DECODE_SUB_WORDS_LONG * 32 == DECODE_PIECE_BITS << DECODE_PIECES_AT_LONG,
-              "a subsequence must have whole pieces");
-static_assert(DECODE_SPAN_BYTES(SPAN_THREADS, DECODE_SUB_WORDS) <= DECODE_SPAN_BYTES_MAX &&
-                  DECODE_SPAN_BYTES(SPAN_THREADS_LONG, DECODE_SUB_WORDS_LONG) <=
-                      DECODE_SPAN_BYTES_MAX,
-              "the shared memory of a block");
-static_assert(JPEG_DECODE_FILE_BYTES_MAX <= UINT32_MAX / 8 - 32 * DECODE_SUB_WORDS_LONG,
-              "bit positions must fit into 32 bits");
+/* How data is divided into subsequences, and a batch into spans. A decoder that starts at a guessed
+ * position finds the right symbols after some words, but only by chance the right block of the MCU.
+ * With several blocks of Y per MCU, whose Huffman tables differ from those of Cb and Cr, that takes
+ * some 60 words. Each subsequence is decoded again as often as there are subsequences in such a
+ * distance, so fewer and longer ones cost less. Small files need more of them to occupy the device.
+ * In files with one block of Y per MCU, more and shorter ones are faster.
+ *
+ * X(name, words of a subsequence, bits of the number of its pieces, threads per span, halo): the
+ * last two are of batches with no longer subsequences. A block of threads has at most 64 KiB of
+ * shared memory at compute capability 7.5. */
+#define SHAPES(X)                                                                                  \
+    X(SHORT, 17, 3, 256, 16)                                                                       \
+    X(LONG, 34, 4, 192, 16)                                                                        \
+    X(LONGEST, 68, 5, 128, 6)
+
+struct shape {
+    uint32_t words, pieces_at, threads, halo;
+};
+
+#define SHAPE(name, words, pieces_at, threads, halo) {words, pieces_at, threads, halo},
+static const struct shape shapes[] = {SHAPES(SHAPE)};
+#define NAME(name, words, pieces_at, threads, halo) name,
+enum shape_name { SHAPES(NAME) };
+#define CHECK(name, words, pieces_at, threads, halo)                                               \
+    static_assert(words * 32 == DECODE_PIECE_BITS << pieces_at, "whole pieces");                   \
+    static_assert(threads - halo >= DECODE_SPAN_SUBS_MIN, "the memory for spans");                 \
+    static_assert(DECODE_SPAN_BYTES(threads, words) <= DECODE_SPAN_BYTES_MAX, "shared memory");    \
+    static_assert(words * 32 / 2 < DECODE_SUB_BLOCKS_MAX, "a block has at least two bits");
+SHAPES(CHECK)
+
+static_assert(JPEG_DECODE_FILE_BYTES_MAX < UINT32_MAX / 15, "bit positions must fit into 32 bits");
 
 static uint32_t divide_up(uint64_t a, uint32_t b) { return (uint32_t)((a + b - 1) / b); }
 
@@ -198,18 +220,27 @@ static void *take(uint8_t *work, size_t *used, size_t bytes)
     return at;
 }
 
+static const struct shape *choose_shape(const struct decode_descriptor *image)
+{
+    if (image->luma == 1 || image->blocks == image->luma)
+        return &shapes[SHORT];
+    bool is_small =
+        image->bytes < LONGEST_FILE_BYTES || image->bytes / image->segments < LONGEST_SEGMENT_BYTES;
+    return &shapes[is_small ? LONG : LONGEST];
+}
+
 /* Lays out the work memory that only sequential files need. */
 static void lay_out_data(struct decode_descriptor *to, uint8_t *work, size_t *used)
 {
     size_t word = sizeof(uint32_t);
     to->chunks = divide_up(to->bytes, DECODE_CHUNK_BYTES);
     to->tiles = divide_up(to->mcus, to->tile_mcus);
+    const struct shape *shape = choose_shape(to);
+    to->sub_words = shape->words;
+    to->pieces_at = shape->pieces_at;
     /* The last subsequence of each segment may be shorter than the others. */
-    bool longer = to->luma > 1 && to->blocks > to->luma;
-    to->sub_words = longer ? DECODE_SUB_WORDS_LONG : DECODE_SUB_WORDS;
-    to->pieces_at = longer ? DECODE_PIECES_AT_LONG : DECODE_PIECES_AT;
     to->subs_max = divide_up((uint64_t)to->bytes * 8, to->sub_words * 32) + to->segments;
-    size_t spans = to->subs_max / (DECODE_SPAN_THREADS_MIN - DECODE_HALO) + 1;
+    size_t spans = to->subs_max / DECODE_SPAN_SUBS_MIN + 1;
     bool segments = to->segments > 1;
     to->tables = take(work, used, DECODE_SET_WORDS * word);
     to->chunk_counts = take(work, used, 2 * word * to->chunks);
@@ -402,11 +433,14 @@ void jpeg_decode_prepare(const struct jpeg_decode_image *image, void *prepared)
 static void count_blocks(const struct parts *parts, struct jpeg_decode_batch *batch)
 {
     uint32_t totals[DECODE_KINDS] = {0};
-    bool longer = batch->sub_words > DECODE_SUB_WORDS;
-    batch->span_threads = longer ? SPAN_THREADS_LONG : SPAN_THREADS;
+    const struct shape *shape = shapes;
+    while (shape->words < batch->sub_words)
+        shape++;
+    batch->span_threads = shape->threads;
+    batch->halo = shape->halo;
     for (uint32_t i = 0; i < batch->image_count; i++) {
         struct decode_descriptor *image = &parts->images[i];
-        image->spans = divide_up(image->subs_max, batch->span_threads - DECODE_HALO);
+        image->spans = divide_up(image->subs_max, batch->span_threads - batch->halo);
         uint32_t tiles = image->tiles > 0 ? divide_up(image->end_mcu, image->tile_mcus) : 0;
         const uint32_t blocks[DECODE_KINDS] = {image->chunks, image->spans, tiles,
                                                image->group_sets, image->bands};
@@ -460,5 +494,6 @@ struct decode_args decode_args_of(const struct jpeg_decode_batch *batch, const v
     args.image_count = batch->image_count;
     args.set_count = batch->table_set_count;
     args.span_threads = batch->span_threads;
+    args.halo = batch->halo;
     return args;
 }

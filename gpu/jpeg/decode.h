@@ -89,7 +89,8 @@ struct jpeg_decode_batch {
     uint32_t sub_words;       /* the most words of a subsequence */
     /* Number of thread blocks in the launches of the kernels; decode_impl.h explains the units. */
     uint32_t chunks, spans, tiles, group_sets, bands;
-    uint32_t span_threads; /* threads per block of the kernels that have a block per span */
+    uint32_t span_threads, halo; /* of the kernels that have a block per span: threads per block,
+                                    and those that decode subsequences before the span */
     bool has_restarts;     /* an image has restart markers */
 };
 

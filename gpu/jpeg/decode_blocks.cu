@@ -562,7 +562,7 @@ SIMT void write_pixels(const struct tile *tile, const struct own_block *own, con
 }
 
 /* Decodes the tiles of sequential files: one block of threads per tile. */
-KERNEL(write_blocks, THREADS, 4, struct decode_args)
+LONG_KERNEL(write_blocks, THREADS, 4, struct decode_args)
 {
     struct tile tile;
     uint32_t thread = (uint32_t)thread_index(), rows[16];

@@ -176,7 +176,7 @@ SIMT void make_pixels(const struct decode_descriptor *image, uint32_t x, uint32_
                  image->image.width - x);
 }
 
-KERNEL(convert_colours, THREADS, 4, struct decode_args)
+KERNEL(convert_colours, THREADS, 5, struct decode_args)
 {
     uint32_t index = find_image(args.starts[DECODE_BANDS], args.image_count,
                                 (uint32_t)block_index());

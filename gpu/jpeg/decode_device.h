@@ -82,7 +82,7 @@ DEVICE int32_t walked_bits(const struct decode_sub *sub)
  * the decoder of the next subsequence needs: the position of the next symbol, relative to the end
  * of the subsequence (5 bits); the index of the next coefficient (6); the number of the block in
  * its MCU (3). Then follow: whether there was a bad code (1), the blocks completed in the
- * subsequence (10), and how many of these end at most LATE_BITS bits before the end of the segment
+ * subsequence (11), and how many of these end at most LATE_BITS bits before the end of the segment
  * (4). */
 #define STATE_OFFSET_BITS 5
 #define STATE_INDEX_AT 5
@@ -90,20 +90,25 @@ DEVICE int32_t walked_bits(const struct decode_sub *sub)
 #define STATE_MASK 0x3FFFu
 #define STATE_BAD (1u << 14)
 #define STATE_COUNT_AT 15
-#define STATE_LATE_AT 25
+#define STATE_COUNT_MASK  (DECODE_SUB_BLOCKS_MAX - 1u)
+#define STATE_LATE_AT     26
 
-DEVICE uint32_t state_count(uint32_t state) { return state >> STATE_COUNT_AT & 1023; }
+DEVICE uint32_t state_count(uint32_t state)
+{
+    return state >> STATE_COUNT_AT & STATE_COUNT_MASK;
+}
 DEVICE uint32_t state_late(uint32_t state) { return state >> STATE_LATE_AT & 15; }
 
 /* The record of a piece is the state of the decoder at its start: the position of its first symbol,
  * relative to its first bit (6 bits); the index of the next coefficient (6); and the blocks
- * completed before the piece in the subsequence (10). */
+ * completed before the piece in the subsequence (11). */
 #define RECORD_INDEX_AT 6
 #define RECORD_COUNT_AT 12
 
-DEVICE uint32_t record_of(uint32_t offset, uint32_t index, uint32_t count)
+/* counted: the blocks, shifted by RECORD_COUNT_AT. */
+DEVICE uint32_t record_of(uint32_t offset, uint32_t index, uint32_t counted)
 {
-    return offset | index << RECORD_INDEX_AT | count << RECORD_COUNT_AT;
+    return offset + (index << RECORD_INDEX_AT) + counted;
 }
 
 /* An entry of the lookup tables `single` and `longs` (decode_tables.h) describes one symbol. Its

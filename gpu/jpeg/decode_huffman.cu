@@ -16,8 +16,10 @@
  * The kernel `number_blocks` then numbers the blocks, and checks for bad codes and for segments
  * that end too early or too late.
  *
- * Time is bound by instructions: about 20 per lookup, which covers 1.7 symbols, and each symbol is
- * decoded 2.5 times.
+ * Time is bound by waits. A lookup takes some 40 instructions and, without other warps, 100 cycles;
+ * the threads of a block wait for the few of them that need most rounds. So shared memory, which
+ * limits how many blocks run at a time, matters as much as the number of rounds: in files with 5
+ * bits per pixel, each symbol is decoded 2.4 times.
  */
 #include "gpu/jpeg/decode_device.h"
 
@@ -61,24 +63,24 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
 {
     struct tables tables = data->tables;
     uint32_t luma = data->luma, blocks = data->blocks;
-    uint32_t at = walk->at, index = walk->index, block = walk->block, count = walk->count;
+    uint32_t at = walk->at, index = walk->index, block = walk->block;
+    uint32_t counted = walk->count << RECORD_COUNT_AT, record = 0;
     const uint32_t *next = data->words + (at >> 5) + 2;
     uint32_t high = next[-2], low = next[-1], ahead = next[0];
     uint32_t component = block >= luma ? 2 * DECODE_LOOKUP : 0;
     uint32_t base = component + (index ? DECODE_LOOKUP : 0), least = ~0u;
     NO_UNROLL
     while (at < end) {
-        if (keeps_records) {
-            bool begins = at >= piece;
-            if (begins)
-                *records = record_of(at - piece, index, count);
-            records = begins ? records + 1 : records;
-            piece = begins ? piece + DECODE_PIECE_BITS : piece;
+        if (keeps_records && at >= piece) {
+            records[record++] = record_of(at - piece, index, counted);
+            piece += DECODE_PIECE_BITS;
         }
         uint32_t bits = funnel_left(low, high, at);
         uint32_t key = base + (bits >> (32 - DECODE_LOOKUP_BITS));
+        int32_t least_limit =
+            (int32_t)(index << ENTRY_LIMIT_AT); /* before the lookup: that waits */
         uint32_t entry = tables.multi[key];
-        if ((int32_t)index > (int32_t)entry >> ENTRY_LIMIT_AT || at >= single_from) {
+        if ((int32_t)entry < least_limit || at >= single_from) {
             if ((int32_t)entry >= 0)
                 entry = tables.single[key];
             if ((int32_t)entry < 0)
@@ -98,7 +100,7 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
             uint32_t how = ending(index);
             least = how < least ? how : least;
             index = 0;
-            count++;
+            counted += 1u << RECORD_COUNT_AT;
             block = block + 1 == blocks ? 0 : block + 1;
             component = block >= luma ? 2 * DECODE_LOOKUP : 0;
             base = component;
@@ -106,11 +108,11 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
     }
     /* No symbol starts in the last piece. */
     if (keeps_records && piece < end)
-        *records = record_of(at - piece, index, count);
+        records[record] = record_of(at - piece, index, counted);
     walk->at = at;
     walk->index = index;
     walk->block = block;
-    walk->count = count;
+    walk->count = counted >> RECORD_COUNT_AT;
     walk->bad |= least < ENDED_WELL;
 }
 
@@ -149,7 +151,8 @@ DEVICE uint32_t finish_segment(struct walk *walk, const struct data *data, uint3
         late += tried.count - walk->count;
         *walk = tried;
     }
-    return (bad ? STATE_BAD : 0) | (walk->count & 1023) << STATE_COUNT_AT | late << STATE_LATE_AT;
+    return (bad ? STATE_BAD : 0) | (walk->count & STATE_COUNT_MASK) << STATE_COUNT_AT |
+           late << STATE_LATE_AT;
 }
 
 /* Walks over a subsequence from the state `entry`. The positions in *sub are relative to
@@ -174,19 +177,21 @@ DEVICE uint32_t walk_sub(const struct decode_sub *sub, uint32_t entry, const str
 
 /* ---- synchronise ---- */
 
-DEVICE size_t tables_bytes(void) { return 2 * DECODE_SINGLE_WORDS * sizeof(uint32_t); }
+DEVICE size_t tables_bytes(void)
+{
+    return DECODE_SINGLE_WORDS * sizeof(uint32_t);
+}
 
-/* Copies the lookup tables to shared memory, except `longs`, which is rarely used. */
+/* Copies the tables `multi` to shared memory. The others are used for the last symbols of a
+ * subsequence and for rare ones; without them, more blocks of threads run at a time. */
 SIMT struct tables load_tables(const struct decode_descriptor *image, uint32_t *shared)
 {
     const uint32_t *set = image->tables;
     bool gray = image->luma == image->blocks;
     uint32_t words = gray ? DECODE_SINGLE_WORDS / 2 : DECODE_SINGLE_WORDS;
-    for (uint32_t i = 4 * (uint32_t)thread_index(); i < words; i += 4 * (uint32_t)block_threads()) {
-        *(words4 *)(shared + i) = load_words4(set + i);
-        *(words4 *)(shared + DECODE_SINGLE_WORDS + i) = load_words4(set + DECODE_SINGLE_WORDS + i);
-    }
-    struct tables tables = {shared, shared + DECODE_SINGLE_WORDS, set + 2 * DECODE_SINGLE_WORDS};
+    for (uint32_t i = 4 * (uint32_t)thread_index(); i < words; i += 4 * (uint32_t)block_threads())
+        *(words4 *)(shared + i) = load_words4(set + DECODE_SINGLE_WORDS + i);
+    struct tables tables = {set, shared, set + 2 * DECODE_SINGLE_WORDS};
     return tables;
 }
 
@@ -231,6 +236,7 @@ SIMT uint32_t list_place(bool flag, uint32_t *count)
 struct span {
     const struct decode_descriptor *image;
     uint32_t index, own_subs;  /* its number in the image; its subsequences, at most */
+    uint32_t halo;             /* decode_args.halo */
     uint32_t subs, data_bytes; /* decode_run.subs and data_bytes of the image */
     struct data data;          /* a part of the image's words, in shared memory */
     uint32_t origin;           /* where this part starts in the image's words, in bits */
@@ -255,7 +261,8 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
                                 (uint32_t)block_index());
     span->image = &args->images[image];
     span->index = (uint32_t)block_index() - args->starts[DECODE_SPANS][image];
-    span->own_subs = threads - DECODE_HALO;
+    span->halo = args->halo;
+    span->own_subs = threads - span->halo;
     span->subs = span->image->run->subs;
     span->data_bytes = span->image->run->data_bytes;
     if (is_declined(span->image) || span->index * span->own_subs >= span->subs)
@@ -263,10 +270,10 @@ SIMT bool open_span(const struct decode_args *args, struct span *span)
     span->data.luma = span->image->luma;
     span->data.blocks = span->image->blocks;
     span->sub_index =
-        (int32_t)(span->index * span->own_subs) + thread_index() - (int32_t)DECODE_HALO;
+        (int32_t)(span->index * span->own_subs) + thread_index() - (int32_t)span->halo;
     span->active = span->sub_index >= 0 && span->sub_index < (int32_t)span->subs;
-    span->own = span->active && thread_index() >= DECODE_HALO;
-    span->words = shared + 2 * DECODE_SINGLE_WORDS;
+    span->own = span->active && thread_index() >= (int32_t)span->halo;
+    span->words = shared + DECODE_SINGLE_WORDS;
     span->states = span->words + DECODE_SPAN_WORDS(threads, span->image->sub_words);
     span->list = span->states + threads;
     span->entries = span->list + threads;
@@ -319,11 +326,10 @@ SIMT uint32_t guess_entry(const struct span *span, const struct decode_sub *sub)
 SIMT void decode_sub_of(const struct span *span, uint32_t thread, const struct decode_sub *sub,
                         uint32_t entry)
 {
-    uint32_t sub_index = span->index * span->own_subs + thread - DECODE_HALO;
-    span->states[thread] =
-        walk_sub(sub, entry, &span->data,
-                 thread >= DECODE_HALO
-                     ? span->image->records + (sub_index << span->image->pieces_at) : NULL);
+    uint32_t sub_index = span->index * span->own_subs + thread - span->halo;
+    span->states[thread] = walk_sub(
+        sub, entry, &span->data,
+        thread >= span->halo ? span->image->records + (sub_index << span->image->pieces_at) : NULL);
 }
 
 /* Decodes again all subsequences whose entry (the state from which they were decoded) differs from
@@ -378,7 +384,7 @@ SIMT void close_span(const struct span *span, bool first, uint32_t entry)
         if (first)
             atomic_max(&segment_starts, thread);
     }
-    if (thread == DECODE_HALO)
+    if (thread == span->halo)
         image->span_entries[span->index] = first ? 0 : 1 + entry;
     block_barrier();
     bool counts = span->own && thread >= segment_starts;
@@ -389,9 +395,9 @@ SIMT void close_span(const struct span *span, bool first, uint32_t entry)
     }
 }
 
-/* One block of threads per span, one thread per subsequence. The first DECODE_HALO threads decode
+/* One block of threads per span, one thread per subsequence. The first threads, the halo, decode
  * subsequences of the span before. */
-KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
+LONG_KERNEL(synchronise, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
 {
     struct span span;
     struct decode_sub sub = {0, 0, 0, 0, true, true};
@@ -447,7 +453,7 @@ KERNEL(mend, MEND_THREADS, 1, struct decode_args)
 {
     SHARED uint32_t sums[WARP_LANES], starts[MEND_THREADS], counts[MEND_THREADS];
     const struct decode_descriptor *image = &args.images[block_index()];
-    uint32_t own_subs = args.span_threads - DECODE_HALO, thread = (uint32_t)thread_index();
+    uint32_t own_subs = args.span_threads - args.halo, thread = (uint32_t)thread_index();
     uint32_t subs = image->run->subs;
     uint32_t spans = (subs + own_subs - 1) / own_subs;
     if (image->run->verdict != JPEG_DECODE_DONE)
@@ -557,7 +563,7 @@ KERNEL(number_blocks, DECODE_SPAN_THREADS_MAX, 1, struct decode_args)
                                 (uint32_t)block_index());
     const struct decode_descriptor *image = &args.images[index];
     uint32_t span = (uint32_t)block_index() - args.starts[DECODE_SPANS][index];
-    uint32_t own_subs = args.span_threads - DECODE_HALO, thread = (uint32_t)thread_index();
+    uint32_t own_subs = args.span_threads - args.halo, thread = (uint32_t)thread_index();
     uint32_t subs = image->run->subs, sub_index = span * own_subs + thread, total;
     if (is_declined(image) || span * own_subs >= subs)
         return;

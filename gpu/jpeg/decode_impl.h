@@ -22,7 +22,9 @@
  * Each kernel runs one block of threads for each of these units:
  *
  *     chunk         DECODE_CHUNK_BYTES bytes of the file
- *     span          as many subsequences as a block has threads, without the halo (DECODE_HALO)
+ *     span          as many subsequences as a block has threads, without the halo: the subsequences
+ *                   before the span that its block of threads also decodes, so that the states are
+ *                   usually right at the start of the span
  *     tile          the MCUs whose 8 x 8 blocks a block of threads transforms, one per thread; only
  *                   those up to the last MCU that is needed
  *     group set     8 groups of coefficients (coefficients.h), only for progressive files
@@ -37,22 +39,12 @@
 #define DECODE_CHUNK_BYTES 4096
 #define DECODE_THREAD_BYTES 32
 
-/* Words of a subsequence. A decoder that starts at a guessed position finds the right symbols after
- * some words, but only by chance the right block of the MCU. With several blocks of Y per MCU,
- * whose Huffman tables differ from those of Cb and Cr, that takes some 60 words. Each subsequence
- * is decoded again as often as there are subsequences in such a distance, so fewer and longer ones
- * cost less. In other files, more and shorter ones are faster. */
-#define DECODE_SUB_WORDS 17
-#define DECODE_SUB_WORDS_LONG 34
-#define DECODE_PIECE_BITS 68
-/* Bits of the number of pieces. */
-#define DECODE_PIECES_AT 3
-#define DECODE_PIECES_AT_LONG 4
-/* Subsequences before a span that its block of threads also decodes, so that the states are usually
- * right at the start of the span. */
-#define DECODE_HALO 16
+#define DECODE_PIECE_BITS       68
 #define DECODE_SPAN_THREADS_MAX 512
-#define DECODE_SPAN_THREADS_MIN 128
+/* Subsequences per span, at least. */
+#define DECODE_SPAN_SUBS_MIN 112
+/* Blocks that end in a subsequence: fewer, because decode_device.h counts them in 11 bits. */
+#define DECODE_SUB_BLOCKS_MAX 2048
 /* A thread guesses the state at the start of its subsequence: it begins to decode this many words
  * before it. */
 #define DECODE_WARM_UP_WORDS 8
@@ -72,7 +64,7 @@
 /* Shared memory of a block of `synchronise`, in bytes, at most: tables, words, and 5 arrays. */
 #define DECODE_SPAN_WORDS(threads, sub_words) ((threads) * (sub_words) + DECODE_WARM_UP_WORDS + 8)
 #define DECODE_SPAN_BYTES(threads, sub_words)                                                      \
-    ((2 * DECODE_SINGLE_WORDS + DECODE_SPAN_WORDS(threads, sub_words) + 5 * (threads)) *           \
+    ((DECODE_SINGLE_WORDS + DECODE_SPAN_WORDS(threads, sub_words) + 5 * (threads)) *               \
      sizeof(uint32_t))
 #define DECODE_SPAN_BYTES_MAX (64 << 10)
 #define DECODE_SET_WORDS (2 * DECODE_SINGLE_WORDS + DECODE_TABLES * DECODE_LONG_MAX)
@@ -187,7 +179,7 @@ struct decode_args {
     const uint32_t *starts[DECODE_KINDS]; /* image i has the units starts[k][i] to
                                              starts[k][i + 1] - 1 of kind k */
     uint32_t image_count, set_count;
-    uint32_t span_threads;
+    uint32_t span_threads, halo;
 };
 
 #ifdef __cplusplus
