@@ -383,7 +383,24 @@ TEST(images_of_many_spans_are_exact)
             struct rig_encoding as = encoding_of(700, 500, sampling, 92, pattern);
             as.restart_rows = sampling == 4 && pattern == 1 ? 3 : 0;
             add(&as, pattern % 2 ? DECODE_LUMA : DECODE_COLOUR, 8);
+            as.restart_interval = pattern < 2 ? 31 + 17 * (uint32_t)sampling : 0;
+            as.restart_rows = 0;
+            if (as.restart_interval > 0)
+                add(&as, DECODE_COLOUR, 8);
         }
+    run_batch(EXACT);
+}
+
+/* More blocks end in a subsequence than in any other file: the codes of a difference of 0 and of
+ * the end of a block have one bit each. */
+TEST(blocks_of_two_bits_are_exact)
+{
+    need_device();
+    struct rig_encoding as = encoding_of(3600, 2400, 4, 75, 5);
+    as.optimised = true;
+    struct rig_file file = rig_encode(&as);
+    assert_true(file.length > 32 << 10 && file.length < 3600 * 2400 / 256 * 6 * 2 / 8 + 2000);
+    add_file(file, DECODE_LUMA, 1, EXACT);
     run_batch(EXACT);
 }
 
@@ -458,6 +475,26 @@ TEST(damaged_files_are_declined_or_decode_without_warnings)
     run_batch(EXACT_OR_DECLINED);
     print_message("%zu decoded, %zu declined\n", batch.done, batch.declined);
     assert_true(batch.declined > 0 && batch.done > 0);
+}
+
+/* Files with subsequences of all sizes in one batch. */
+TEST(damaged_large_files_are_declined_or_decode_without_warnings)
+{
+    need_device();
+    uint32_t random = 1147, count = test_quick() ? 6 : ON_DEVICE ? 1000 : 30;
+    batch.done = batch.declined = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct rig_encoding as = encoding_of(330, 240 + i % 9, i % SAMPLINGS, 93, 1 + (int)i % 3);
+        as.restart_interval = i % 3 == 2 ? 40 + i : 0;
+        struct rig_file file = rig_encode(&as);
+        struct jpeg_frame frame;
+        assert_true(rig_frame(file.bytes, file.length, &frame));
+        add_file(damage(&file, frame.scans[0].at, &random), i % 2 ? DECODE_LUMA : DECODE_COLOUR, 8,
+                 EXACT_OR_DECLINED);
+        free(file.bytes);
+    }
+    run_batch(EXACT_OR_DECLINED);
+    print_message("%zu decoded, %zu declined\n", batch.done, batch.declined);
 }
 
 /* Any number of bytes 0xFF may come before a marker. */
