@@ -209,6 +209,8 @@
  * the job's memory is admitted, and then the whole file into pinned memory. The headers of most
  * photographs fit, even with an EXIF segment of the largest size. */
 #define INPUT_HEAD_BYTES (64 * KIB)
+/* It first reads this much. Many files have no metadata, and less than 1 KiB of header. */
+#define INPUT_HEAD_FIRST_BYTES (8 * KIB)
 /* Size of each worker's write buffer: most outputs need only one write(2). */
 #define SINK_BYTES (1 * MIB)
 /* Bytes of the outputs of one job that have a key, or of one image of a job with many images. They

@@ -83,20 +83,28 @@ static bool open_path(struct job_run *run)
     return true;
 }
 
-/* Reads the head of a file that a device may decode. false: the whole file is needed. A member may
- * have only a head: its file stays open anyway. */
+/* Reads the head of a file that a device may decode: a part of it is enough if it has the whole
+ * header, because the head is copied to pinned memory and the rest is read there. false: the whole
+ * file is needed. A member may have only a head: its file stays open anyway. */
 static bool read_head(struct job_run *run, struct worker_tools *tools)
 {
     struct pipeline *pipeline = run->pipeline;
-    uint64_t bytes = run->input.bytes < INPUT_HEAD_BYTES ? run->input.bytes : INPUT_HEAD_BYTES;
+    uint64_t all = run->input.bytes, most = all < INPUT_HEAD_BYTES ? all : INPUT_HEAD_BYTES;
+    uint64_t next = all <= INPUT_HEAD_BYTES ? all : INPUT_HEAD_FIRST_BYTES;
+    bool has_header = false;
     if (!engine_codecs(pipeline->parts.engine).decodes[DEVICE_CODEC_JPEG] || run->input.declined ||
-        (run->input.bytes <= INPUT_HEAD_BYTES && !run->input.is_lent) ||
-        atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max ||
-        pread(run->input.fd, tools->sink, bytes, (off_t)run->input.offset) != (ssize_t)bytes)
+        (all <= INPUT_HEAD_BYTES && !run->input.is_lent) ||
+        atomic_load(&pipeline->inputs_open) > pipeline->inputs_open_max)
         return false;
-    run->input.seen_bytes = bytes;
+    for (uint64_t seen = 0; !has_header && seen < most; next = most) {
+        if (pread(run->input.fd, tools->sink + seen, next - seen,
+                  (off_t)(run->input.offset + seen)) != (ssize_t)(next - seen))
+            return false;
+        seen = run->input.seen_bytes = next;
+        has_header = jpeg_header_bytes(tools->sink, seen) > 0;
+    }
     tools->head_of = run;
-    return jpeg_header_bytes(tools->sink, bytes) > 0;
+    return has_header;
 }
 
 /* Reads the file into the file pool, except the head if that was read. */
