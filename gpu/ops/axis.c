@@ -74,11 +74,16 @@ struct window {
     double centre;
 };
 
+static double axis_support(const struct axis *axis)
+{
+    double scale = axis_scale(axis);
+    return filters[axis->filter].support * (scale < 1.0 ? 1.0 : scale);
+}
+
 static struct window axis_window(const struct axis *axis, uint32_t output)
 {
-    double scale = axis_scale(axis), stretch = scale < 1.0 ? 1.0 : scale;
-    double support = filters[axis->filter].support * stretch;
-    double centre = axis->start + (axis->at + output + 0.5) * scale;
+    double support = axis_support(axis);
+    double centre = axis->start + (axis->at + output + 0.5) * axis_scale(axis);
     int low = (int)(centre - support + 0.5), high = (int)(centre + support + 0.5);
     low = low < 0 ? 0 : low;
     high = high > (int)axis->inputs ? (int)axis->inputs : high;
@@ -102,8 +107,9 @@ static uint32_t axis_period(const struct axis *axis)
 
 uint32_t axis_reach(const struct axis *axis)
 {
-    uint32_t most = 1;
-    for (uint32_t i = 0; i < axis->outputs; i++) {
+    /* A window has no more pixels, even if its ends are rounded. Usually one of the first has. */
+    uint32_t most = 1, limit = (uint32_t)(2 * axis_support(axis) + 1e-6) + 1;
+    for (uint32_t i = 0; i < axis->outputs && most < limit; i++) {
         uint32_t count = axis_window(axis, i).count;
         most = count > most ? count : most;
     }
