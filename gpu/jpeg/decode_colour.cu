@@ -14,6 +14,13 @@
 #define THREADS DECODE_COLOUR_THREADS
 #define PIXELS DECODE_COLOUR_PIXELS
 #define HALF    (PIXELS / 2)
+/* Blocks of threads that run on a multiprocessor at a time; those of compute capability 7.5 have
+ * 1,024 threads. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define BLOCKS 4
+#else
+#define BLOCKS 5
+#endif
 
 /* ---- upsampling ---- */
 
@@ -176,7 +183,7 @@ SIMT void make_pixels(const struct decode_descriptor *image, uint32_t x, uint32_
                  image->image.width - x);
 }
 
-KERNEL(convert_colours, THREADS, 5, struct decode_args)
+KERNEL(convert_colours, THREADS, BLOCKS, struct decode_args)
 {
     uint32_t index = find_image(args.starts[DECODE_BANDS], args.image_count,
                                 (uint32_t)block_index());
