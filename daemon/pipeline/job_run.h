@@ -131,6 +131,8 @@ struct job_run_output {
     unsigned metadata;         /* of the input, to write: METADATA_ICC... */
     bool in_srgb;              /* its pixels are converted from the input's profile */
     size_t variant;            /* index in the plan; valid only while error is unset */
+    bool was_planned;          /* it had no error when the job was planned first, and then: */
+    bool is_gray, is_deep;     /* it needs gray, or samples of 16 bits */
     uint32_t width, height;
     uint64_t bytes;
     int quality; /* that max_bytes or a similarity needed; 0: the job's */

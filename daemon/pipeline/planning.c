@@ -470,12 +470,15 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
         bool rgb = output->format && encoder->channels == TENSOR_RGB;
         bool pixels = output->format && !encoder->recompress;
         output->variant = count;
+        output->was_planned = true;
+        output->is_gray = pixels && (encoder->subsampling == SUBSAMPLING_GRAY ||
+                                     encoder->channels == TENSOR_GRAY);
+        output->is_deep = pixels && encoder->depth == 16;
         targets[count++] = (struct plan_target){
             .ops = output->ops,
             .opaque = pixels && (!output->format->alpha || rgb),
-            .gray = pixels &&
-                    (encoder->subsampling == SUBSAMPLING_GRAY || encoder->channels == TENSOR_GRAY),
-            .deep = pixels && encoder->depth == 16,
+            .gray = output->is_gray,
+            .deep = output->is_deep,
             .no_picture = !pixels,
             .tensor = {.wanted = output->format && output->format->tensor,
                        .type = (enum tensor_type)encoder->type,
@@ -491,10 +494,18 @@ static size_t take_targets(struct job_run *run, struct plan_target *targets)
     return count;
 }
 
-/* A deep image is decoded as it is for a deep output, and CMYK if its profile will be used. */
-static enum decode_as choose_colours(const struct job_run *run, const struct plan_target *targets,
-                                     size_t count)
+/* A deep image is decoded as it is for a deep output, and CMYK if its profile will be used. Outputs
+ * that failed since the first plan count: a device that declines the file must change no result. */
+static enum decode_as choose_colours(const struct job_run *run)
 {
+    struct plan_target targets[JOB_OUTPUTS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < run->job.output_count; i++) {
+        const struct job_run_output *from = &run->outputs[i];
+        if (from->was_planned)
+            targets[count++] = (struct plan_target){
+                .ops = from->ops, .gray = from->is_gray, .deep = from->is_deep};
+    }
     bool has_profile = image_info_icc_is_cmyk(&run->info);
     for (size_t i = 0; i < count && run->info.deep; i++)
         if (targets[i].deep)
@@ -514,11 +525,8 @@ static void set_profile(const struct job_run *run, struct plan_source *source)
 }
 
 /* Chooses how the input is decoded, and returns the resulting source image. A scaled decode is used
- * only for a job without a list: an output's pixels must not depend on the job's other outputs. A
- * job that a device has declined keeps its colours, though outputs may have failed since: without
- * them, damage of Cb and Cr might go unnoticed that the host alone would have noticed. */
-static struct plan_source choose_decode(struct job_run *run, const struct plan_target *targets,
-                                        size_t count)
+ * only for a job without a list: an output's pixels must not depend on the job's other outputs. */
+static struct plan_source choose_decode(struct job_run *run, const struct plan_target *targets)
 {
     const struct image_info *info = &run->info;
     struct decode_request *decode = &run->decode;
@@ -529,8 +537,7 @@ static struct plan_source choose_decode(struct job_run *run, const struct plan_t
         .unread = !job_outputs_need_pixels(run),
     };
     memcpy(source.background, run->job.background, sizeof source.background);
-    if (!run->input.declined)
-        decode->as = choose_colours(run, targets, count);
+    decode->as = choose_colours(run);
     source.part = run->trimmed;
     decode->eighths = info->scales && !run->job.listed && !run->job.trim.wanted
                           ? plan_eighths(&source, targets[0].ops)
@@ -584,7 +591,7 @@ static bool plan_targets(struct job_run *run, const struct plan_source *source,
 static bool choose_and_plan(struct job_run *run, struct worker_tools *tools,
                             struct plan_target *targets, size_t count)
 {
-    struct plan_source source = choose_decode(run, targets, count);
+    struct plan_source source = choose_decode(run, targets);
     source.file = route_choose(run, tools);
     if (!plan_targets(run, &source, targets, count))
         return false;

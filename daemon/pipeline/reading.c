@@ -101,7 +101,11 @@ static bool read_head(struct job_run *run, struct worker_tools *tools)
                   (off_t)(run->input.offset + seen)) != (ssize_t)(next - seen))
             return false;
         seen = run->input.seen_bytes = next;
-        has_header = jpeg_header_bytes(tools->sink, seen) > 0;
+        size_t header = jpeg_header_bytes(tools->sink, seen);
+        /* Whether a further image, of which there is an index (MPF), is a gain map, is seen in it.
+         */
+        bool has_more = seen < most && memmem(tools->sink, header, "MPF", sizeof "MPF");
+        has_header = header > 0 && !has_more;
     }
     tools->head_of = run;
     return has_header;

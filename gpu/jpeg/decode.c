@@ -13,7 +13,8 @@
  * already, because files of one origin often have the same tables. */
 #define SETS_COMPARED 8
 /* Shorter files have no LONGEST subsequences, nor have files with segments that are shorter on
- * average: a segment has records for all pieces of its last subsequence. */
+ * average: they would waste memory, as the last subsequence of a segment has records for all pieces
+ * of a whole one. */
 #define LONGEST_FILE_BYTES    (32u << 10)
 #define LONGEST_SEGMENT_BYTES 1024
 #define DATA_ALIGN 16
@@ -25,13 +26,13 @@ static const uint8_t natural_of_zigzag[64] = JPEG_NATURAL_OF_ZIGZAG;
 /* How data is divided into subsequences, and a batch into spans. A decoder that starts at a guessed
  * position finds the right symbols after some words, but only by chance the right block of the MCU.
  * With several blocks of Y per MCU, whose Huffman tables differ from those of Cb and Cr, that takes
- * some 60 words. Each subsequence is decoded again as often as there are subsequences in such a
- * distance, so fewer and longer ones cost less. Small files need more of them to occupy the device.
- * In files with one block of Y per MCU, more and shorter ones are faster.
+ * some 60 words. Until it has found it, it decodes one subsequence after the other in vain, and
+ * each of them is decoded again: fewer and longer ones cost less. Small files need more of them to
+ * occupy the device. In files with one block of Y per MCU, more and shorter ones are faster.
  *
- * X(name, words of a subsequence, bits of the number of its pieces, threads per span, halo): the
- * last two are of batches with no longer subsequences. A block of threads has at most 64 KiB of
- * shared memory at compute capability 7.5. */
+ * X(name, words of a subsequence, bits of the number of its pieces, threads per span, halo), from
+ * the shortest on. The last two are of batches whose longest subsequences these are. A block of
+ * threads has at most 64 KiB of shared memory at compute capability 7.5. */
 #define SHAPES(X)                                                                                  \
     X(SHORT, 17, 3, 256, 16)                                                                       \
     X(LONG, 34, 4, 192, 16)                                                                        \

@@ -27,8 +27,9 @@
 /* Rounds of `mend`, at most; if they are not enough, the image is declined. Decoders may never
  * synchronise in data that repeats every few bits, as that of flat images does. Each round of
  * `synchronise` (about 3 us) then corrects only one subsequence, and each round of `mend` (about
- * 1 ms) one span. A flat image of 40 megapixels needs 40 rounds of `mend`. */
-#define MEND_ROUNDS_MAX 48
+ * 1 ms) one span. A flat image of 40 megapixels needs 40 rounds of `mend`, and 57 in a batch with
+ * longer subsequences, which has shorter spans. */
+#define MEND_ROUNDS_MAX 64
 
 /* ---- walking over symbols ---- */
 
@@ -183,7 +184,8 @@ DEVICE size_t tables_bytes(void)
 }
 
 /* Copies the tables `multi` to shared memory. The others are used for the last symbols of a
- * subsequence and for rare ones; without them, more blocks of threads run at a time. */
+ * subsequence and for rare ones; they stay in global memory, so that more blocks of threads fit on
+ * a multiprocessor. */
 SIMT struct tables load_tables(const struct decode_descriptor *image, uint32_t *shared)
 {
     const uint32_t *set = image->tables;
