@@ -85,6 +85,27 @@ static void put_damaged_chroma(const char *name)
     world_put_picture(w, name, file);
 }
 
+/* A photograph, and behind it, after the first 8 KiB and before 64 KiB, an image that says it is a
+ * gain map. An index in the header places it. The file is large enough that a device first reads a
+ * head. */
+static void put_gain_map(const char *name)
+{
+    enum { header_bytes = 4, tiff_at = 2 + header_bytes + 4 };
+    static const char map[] = "\xFF\xD8 urn:com:apple:photo:2020:aux:hdrgainmap";
+    static const unsigned char zeros[64 << 10];
+    uint8_t segment[header_bytes + 4 + 26 + 2 * 16] = "\xFF\xE2\0\x40MPF\0II*\0\x08\0\0\0\x01\0"
+                                                      "\x02\xB0\x07\0\x20\0\0\0\x1A\0\0\0";
+    struct picture_file file = make_jpeg(.width = 200, .height = 160, .quality = 95);
+    uint32_t offset = (uint32_t)(file.length + sizeof segment - tiff_at);
+    uint32_t entry[4] = {0, sizeof map, offset, 0};
+    memcpy(segment + sizeof segment - sizeof entry, entry, sizeof entry);
+    assert_true(file.length > INPUT_HEAD_FIRST_BYTES && file.length < INPUT_HEAD_BYTES / 2);
+    picture_insert(&file, 2, segment, sizeof segment);
+    picture_insert(&file, file.length, map, sizeof map);
+    picture_insert(&file, file.length, zeros, sizeof zeros);
+    world_put_picture(w, name, file);
+}
+
 static void put_input(const struct input *input)
 {
     struct picture_jpeg kind = input->kind;
@@ -373,6 +394,22 @@ TEST(random_chains_equal_those_of_the_cpu)
     for (unsigned i = 0; i < count; i++)
         if (access(out_path(text_of("cuda-r%u.jpg", i)), F_OK) == 0)
             device_daemon_compare(text_of("cuda-r%u.jpg", i), text_of("cpu-r%u.jpg", i));
+}
+
+static void check_gain_map(const char *engine)
+{
+    cJSON *result = check_answer(w, "{'input':'gain.jpg','output':'%s-gain.jpg'}", engine);
+    bool on_cpu = strcmp(engine, "cpu") == 0;
+    assert_string_equal(json_text(result, "decoder"), on_cpu ? "cpu" : "cuda:0");
+    assert_true(cJSON_IsTrue(json_at(result, "input.gain_map")));
+    cJSON_Delete(result);
+}
+
+TEST(a_gain_map_behind_the_photograph_is_seen)
+{
+    put_gain_map("gain.jpg");
+    run_on_both(check_gain_map);
+    device_daemon_compare("cuda-gain.jpg", "cpu-gain.jpg");
 }
 
 static char *message_of(const char *input)
