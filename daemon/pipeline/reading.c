@@ -83,9 +83,9 @@ static bool open_path(struct job_run *run)
     return true;
 }
 
-/* Reads the head of a file that a device may decode: a part of it is enough if it has the whole
- * header, because the head is copied to pinned memory and the rest is read there. false: the whole
- * file is needed. A member may have only a head: its file stays open anyway. */
+/* Reads the head of a file that a device may decode. It should be short, because it is copied to
+ * pinned memory, where the rest of the file is read to directly. false: the whole file is needed. A
+ * member may have only a head: its file stays open anyway. */
 static bool read_head(struct job_run *run, struct worker_tools *tools)
 {
     struct pipeline *pipeline = run->pipeline;
@@ -102,8 +102,8 @@ static bool read_head(struct job_run *run, struct worker_tools *tools)
             return false;
         seen = run->input.seen_bytes = next;
         size_t header = jpeg_header_bytes(tools->sink, seen);
-        /* Whether a further image, of which there is an index (MPF), is a gain map, is seen in it.
-         */
+        /* A header with an index of further images (MPF): one of them may be a gain map, and is
+         * looked for in the whole head. */
         bool has_more = seen < most && memmem(tools->sink, header, "MPF", sizeof "MPF");
         has_header = header > 0 && !has_more;
     }

@@ -14,8 +14,8 @@
 #define THREADS DECODE_COLOUR_THREADS
 #define PIXELS DECODE_COLOUR_PIXELS
 #define HALF    (PIXELS / 2)
-/* Blocks of threads that run on a multiprocessor at a time; those of compute capability 7.5 have
- * 1,024 threads. */
+/* Blocks of threads that must fit on a multiprocessor at the same time. At compute capability 7.5,
+ * it has 1,024 threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define BLOCKS 4
 #else

@@ -16,9 +16,9 @@
  * The kernel `number_blocks` then numbers the blocks, and checks for bad codes and for segments
  * that end too early or too late.
  *
- * Time is bound by waits. A lookup takes some 40 instructions and, without other warps, 100 cycles;
- * the threads of a block wait for the few of them that need most rounds. So shared memory, which
- * limits how many blocks run at a time, matters as much as the number of rounds: in files with 5
+ * Most of the time, warps wait. A lookup takes some 40 instructions, and 100 cycles if no other
+ * warp runs. All threads of a block wait for the few that need the most rounds. So it matters how
+ * many blocks of threads fit into shared memory, and how many rounds there are: in files with 5
  * bits per pixel, each symbol is decoded 2.4 times.
  */
 #include "gpu/jpeg/decode_device.h"
@@ -78,8 +78,7 @@ DEVICE void walk_to(struct walk *walk, const struct data *data, uint32_t end, ui
         }
         uint32_t bits = funnel_left(low, high, at);
         uint32_t key = base + (bits >> (32 - DECODE_LOOKUP_BITS));
-        int32_t least_limit =
-            (int32_t)(index << ENTRY_LIMIT_AT); /* before the lookup: that waits */
+        int32_t least_limit = (int32_t)(index << ENTRY_LIMIT_AT);
         uint32_t entry = tables.multi[key];
         if ((int32_t)entry < least_limit || at >= single_from) {
             if ((int32_t)entry >= 0)

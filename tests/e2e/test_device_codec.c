@@ -85,9 +85,8 @@ static void put_damaged_chroma(const char *name)
     world_put_picture(w, name, file);
 }
 
-/* A photograph, and behind it, after the first 8 KiB and before 64 KiB, an image that says it is a
- * gain map. An index in the header places it. The file is large enough that a device first reads a
- * head. */
+/* A photograph with a gain map after it, which an index in the header (MPF) places. The gain map
+ * starts after the first 8 KiB, but in the head of 64 KiB; zeros make the file larger than that. */
 static void put_gain_map(const char *name)
 {
     enum { header_bytes = 4, tiff_at = 2 + header_bytes + 4 };
