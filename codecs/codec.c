@@ -17,7 +17,7 @@ static const struct codec *const codecs[FORMAT_COUNT] = {
 struct codec_context {
     void *state[FORMAT_COUNT];
     struct codec_process process; /* of all formats with a library */
-    struct codec_pixel pixel;
+    struct codec_pixels pixels;
 };
 
 struct codec_context *codec_context_create(void)
@@ -46,9 +46,9 @@ void codec_context_destroy(struct codec_context *context)
     free(context);
 }
 
-struct codec_pixel *codec_pixel_of(struct codec_context *context)
+struct codec_pixels *codec_pixels_of(struct codec_context *context)
 {
-    return &context->pixel;
+    return &context->pixels;
 }
 
 static const struct codec *codec_of(const struct format *format)

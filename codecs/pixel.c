@@ -41,7 +41,7 @@ static enum status encode_pixel(struct codec_context *context, const struct enco
     return status;
 }
 
-/* All bytes are set, to be compared. */
+/* Padding is zero, because `find` compares all bytes. */
 static void set_key(struct codec_pixel_key *key, const struct encode_request *request,
                     uint32_t channels, size_t capacity)
 {
@@ -55,26 +55,56 @@ static void set_key(struct codec_pixel_key *key, const struct encode_request *re
     key->restart_interval = request->restart_interval;
     key->orientation = request->orientation;
     key->bilevel = request->bilevel;
+    key->icc_bytes = request->icc ? request->icc_bytes : 0;
     key->capacity = capacity;
+}
+
+static const struct codec_pixel *find(struct codec_pixels *pixels,
+                                      const struct codec_pixel_key *key, const uint8_t *icc)
+{
+    for (size_t i = 0; i < CODEC_PIXELS_KEPT; i++) {
+        size_t which = (pixels->last + i) % CODEC_PIXELS_KEPT;
+        const struct codec_pixel *pixel = &pixels->of[which];
+        if (memcmp(&pixel->key, key, sizeof *key) != 0 ||
+            (key->icc_bytes > 0 && memcmp(pixel->icc, icc, key->icc_bytes) != 0))
+            continue;
+        pixels->last = which;
+        return pixel;
+    }
+    return NULL;
+}
+
+static void keep_pixel(struct codec_pixels *pixels, const struct codec_pixel_key *key,
+                       const uint8_t *icc, const uint8_t *file, size_t bytes)
+{
+    size_t which = (pixels->last + 1) % CODEC_PIXELS_KEPT;
+    struct codec_pixel *pixel = &pixels->of[which];
+    if (bytes > sizeof pixel->file)
+        return;
+    pixels->last = which;
+    memcpy(&pixel->key, key, sizeof *key); /* with its padding */
+    pixel->bytes = bytes;
+    memcpy(pixel->file, file, bytes);
+    if (key->icc_bytes > 0)
+        memcpy(pixel->icc, icc, key->icc_bytes);
 }
 
 enum status codec_encode_pixel(struct codec_context *context, const struct encode_request *request,
                                uint32_t channels, uint8_t *to, size_t capacity, struct error *error)
 {
-    struct codec_pixel *last = codec_pixel_of(context);
+    struct codec_pixels *pixels = codec_pixels_of(context);
     struct codec_pixel_key key;
     size_t bytes = 0;
     set_key(&key, request, channels, capacity);
-    bool is_plain = codec_metadata_bytes(request) == 0;
-    if (is_plain && memcmp(&key, &last->key, sizeof key) == 0) {
-        memcpy(to, last->file, last->bytes);
+    bool may_keep =
+        codec_metadata_bytes(request) == key.icc_bytes && key.icc_bytes <= CODEC_PIXEL_ICC_BYTES;
+    const struct codec_pixel *known = may_keep ? find(pixels, &key, request->icc) : NULL;
+    if (known) {
+        memcpy(to, known->file, known->bytes);
         return STATUS_OK;
     }
     enum status status = encode_pixel(context, request, channels, to, capacity, &bytes, error);
-    if (status == STATUS_OK && is_plain && bytes <= sizeof last->file) {
-        last->key = key;
-        last->bytes = bytes;
-        memcpy(last->file, to, bytes);
-    }
+    if (status == STATUS_OK && may_keep)
+        keep_pixel(pixels, &key, request->icc, to, bytes);
     return status;
 }

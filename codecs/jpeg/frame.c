@@ -262,8 +262,8 @@ bool jpeg_read_frame(void *opaque, const uint8_t *bytes, size_t length,
 {
     struct jpeg_state *state = opaque;
     struct error error = {0};
-    bool is_known = jpeg_is_known(&state->known, bytes, length);
-    if (is_known && jpeg_copy_frame(&state->known, length, frame))
+    struct jpeg_known_header *known = jpeg_find_known(state, bytes, length);
+    if (known && jpeg_copy_frame(known, length, frame))
         return true;
     memset(&state->reader, 0, sizeof state->reader);
     /* The tables and scans, most of the 12 KiB, are written when they are counted. */
@@ -278,7 +278,7 @@ bool jpeg_read_frame(void *opaque, const uint8_t *bytes, size_t length,
             error_set(&error, STATUS_UNSUPPORTED_FORMAT, "devices do not decode this JPEG");
     }
     jpeg_destroy_decompress(&state->reader);
-    if (is_known && error.status == STATUS_OK)
-        jpeg_keep_frame(&state->known, frame);
+    if (known && error.status == STATUS_OK)
+        jpeg_keep_frame(known, frame);
     return error.status == STATUS_OK;
 }

@@ -86,9 +86,14 @@ enum status jpeg_probe(void *opaque, const uint8_t *bytes, size_t length,
                        struct error *error)
 {
     struct jpeg_state *state = opaque;
-    if (jpeg_is_known(&state->known, bytes, length)) {
-        jpeg_copy_info(&state->known, info);
-        return codec_check_size("JPEG", info->width, info->height, limits, error);
+    const struct jpeg_known_header *known = jpeg_find_known(state, bytes, length);
+    if (known) {
+        info->width = known->info.width; /* the sides of an image that is too large are reported */
+        info->height = known->info.height;
+        if (codec_check_size("JPEG", info->width, info->height, limits, error) != STATUS_OK)
+            return error->status;
+        if (jpeg_copy_info(known, info))
+            return STATUS_OK;
     }
     memset(&state->reader, 0, sizeof state->reader);
     state->limits = limits;

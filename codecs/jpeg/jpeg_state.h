@@ -74,7 +74,9 @@ struct jpeg_state {
     size_t rest_bytes;
     struct jpeg_segments segments; /* set by jpeg_note_segments and jpeg_read_header */
     uint32_t warnings, segments_seen, monitor_calls; /* counted for limits */
-    struct jpeg_known_header known; /* stays from file to file */
+    /* These stay from file to file. known_last: of the last header that was found or kept. */
+    struct jpeg_known_header known[JPEG_KNOWN_COUNT];
+    size_t known_last;
 };
 
 /* ---- callbacks.c ---- */

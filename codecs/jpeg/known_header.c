@@ -1,44 +1,66 @@
 #include "codecs/jpeg/known_header.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codecs/jpeg/jpeg_state.h"
 
-bool jpeg_is_known(const struct jpeg_known_header *known, const uint8_t *file, size_t length)
+struct jpeg_known_header *jpeg_find_known(struct jpeg_state *state, const uint8_t *file,
+                                          size_t length)
 {
-    return known->length > 0 && length >= known->length &&
-           memcmp(file, known->bytes, known->length) == 0;
+    for (size_t i = 0; i < JPEG_KNOWN_COUNT; i++) {
+        size_t which = (state->known_last + i) % JPEG_KNOWN_COUNT;
+        struct jpeg_known_header *known = &state->known[which];
+        if (known->length == 0 || length < known->length ||
+            memcmp(file, known->bytes, known->length) != 0)
+            continue;
+        state->known_last = which;
+        return known;
+    }
+    return NULL;
 }
 
-static bool has_metadata(const struct jpeg_segments *segments)
+static bool has_more_metadata(const struct jpeg_segments *segments)
 {
     return segments->exif.bytes || segments->xmp.bytes || segments->iptc.bytes ||
-           segments->icc_count > 0 || segments->icc_is_damaged;
+           segments->icc_count > 1 || segments->icc_is_damaged;
 }
 
 void jpeg_keep_header(struct jpeg_state *state, const uint8_t *file, size_t length,
                       const struct image_info *info)
 {
-    struct jpeg_known_header *known = &state->known;
+    size_t which = (state->known_last + 1) % JPEG_KNOWN_COUNT;
+    struct jpeg_known_header *known = &state->known[which];
     size_t bytes = jpeg_header_bytes(file, length);
-    if (bytes == 0 || bytes > sizeof known->bytes || has_metadata(&state->segments) ||
+    if (bytes == 0 || bytes > sizeof known->bytes || has_more_metadata(&state->segments) ||
         state->errors.num_warnings > 0)
         return;
-    assert(!info->icc && !info->exif && !info->xmp && !info->notice_exif && !info->notice_xmp);
+    assert(!info->exif && !info->xmp && !info->notice_exif && !info->notice_xmp);
+    state->known_last = which;
     known->length = bytes;
     known->has_frame = false;
     known->info = *info;
+    known->info.icc = NULL;
+    known->icc_at = info->icc ? (size_t)(state->segments.icc[1].bytes - file) : 0;
+    assert(known->icc_at + info->icc_bytes <= bytes);
     memcpy(known->bytes, file, bytes);
 }
 
-void jpeg_copy_info(const struct jpeg_known_header *known, struct image_info *info)
+bool jpeg_copy_info(const struct jpeg_known_header *known, struct image_info *info)
 {
     const struct format *format = info->format;
     bool gain_map = info->gain_map;
+    uint8_t *icc = known->icc_at > 0 ? malloc(known->info.icc_bytes) : NULL;
+    if (known->icc_at > 0 && !icc)
+        return false; /* uncovered: memory (tests/coverage/reasons.txt) */
     *info = known->info;
     info->format = format;
     info->gain_map = gain_map;
+    info->icc = icc;
+    if (icc)
+        memcpy(icc, known->bytes + known->icc_at, info->icc_bytes);
+    return true;
 }
 
 /* The frame has one scan. Its other scans, and the tables that it does not count, are not set. */

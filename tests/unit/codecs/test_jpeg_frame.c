@@ -2,7 +2,7 @@
  * scans of a progressive file are compared with those of libjpeg's default script. */
 #include "tests/fixtures/codec_rig.h"
 
-#include "codecs/jpeg/frame.h"
+#include "codecs/jpeg/jpeg_state.h"
 
 static struct jpeg_frame frame;
 
@@ -239,6 +239,9 @@ static void check_as_first(const struct picture_file *file)
     assert_int_equal(info.frames, rig.info.frames);
     assert_int_equal(info.codec_bytes, rig.info.codec_bytes);
     assert_int_equal(info.icc_bytes, rig.info.icc_bytes);
+    assert_true((info.icc != NULL) == (rig.info.icc != NULL));
+    if (info.icc)
+        assert_memory_equal(info.icc, rig.info.icc, info.icc_bytes);
     assert_int_equal(info.density.x, rig.info.density.x);
     assert_true(info.format == rig.info.format && info.ycc == rig.info.ycc &&
                 info.scales == rig.info.scales && info.progressive == rig.info.progressive);
@@ -254,9 +257,18 @@ static void check_as_first(const struct picture_file *file)
 
 TEST(a_header_is_read_as_if_no_file_had_been_before)
 {
-    struct picture_file icc = picture_icc(300, "RGB ");
+    struct picture_file icc = picture_icc(300, "RGB "), other = picture_icc(300, "RGB ");
+    struct picture_file long_icc = picture_icc(5000, "RGB "), parts = picture_icc(70000, "RGB ");
+    struct picture_file gray = picture_icc(300, "GRAY");
+    other.bytes[other.length - 1] ^= 1;
     struct picture_file files[] = {
         make_jpeg(.width = 40, .height = 30),
+        make_jpeg(.width = 40, .height = 30, .icc = other.bytes, .icc_bytes = other.length),
+        make_jpeg(.width = 40, .height = 30, .icc = long_icc.bytes, .icc_bytes = long_icc.length),
+        make_jpeg(.width = 40, .height = 30, .icc = parts.bytes, .icc_bytes = parts.length),
+        make_jpeg(.width = 40, .height = 30, .icc = gray.bytes, .icc_bytes = gray.length),
+        make_jpeg(.width = 40, .height = 30, .icc = icc.bytes, .icc_bytes = icc.length,
+                  .orientation = 6),
         make_jpeg(.width = 40, .height = 30, .colour = PICTURE_GRAY),
         make_jpeg(.width = 41, .height = 30),
         make_jpeg(.width = 40, .height = 30, .subsampling = 444, .quality = 99),
@@ -277,6 +289,10 @@ TEST(a_header_is_read_as_if_no_file_had_been_before)
     for (size_t i = 0; i < COUNT_OF(files); i++)
         picture_free(&files[i]);
     picture_free(&icc);
+    picture_free(&other);
+    picture_free(&long_icc);
+    picture_free(&parts);
+    picture_free(&gray);
 }
 
 /* A cut header, a changed byte of it, and a lower limit. */
@@ -296,7 +312,50 @@ TEST(a_known_header_hides_nothing)
     assert_int_equal(frame.height, 31);
     rig.limits.pixels_max = 40 * 31 - 1;
     assert_int_equal(rig_probe(&rig, &file), STATUS_IMAGE_TOO_LARGE);
+    assert_int_equal(rig.info.width, 40);
+    assert_int_equal(rig.info.height, 31);
     picture_free(&file);
+}
+
+/* Probes a file with a state of its own, and reads its frame. */
+static void know(struct jpeg_state *state, const struct picture_file *file)
+{
+    struct image_info info = {.format = &formats[FORMAT_jpeg]};
+    struct error error = {0};
+    assert_int_equal(jpeg_probe(state, file->bytes, file->length, &rig.limits, &info, &error),
+                     STATUS_OK);
+    image_info_clear(&info);
+    assert_true(jpeg_read_frame(state, file->bytes, file->length, &rig.limits, &frame));
+}
+
+static bool is_known(struct jpeg_state *state, const struct picture_file *file)
+{
+    const struct jpeg_known_header *known = jpeg_find_known(state, file->bytes, file->length);
+    return known && known->has_frame;
+}
+
+/* A third header replaces the one of the two that was not used last. */
+TEST(two_headers_are_known)
+{
+    static struct jpeg_state reader;
+    struct picture_file icc = picture_icc(3144, "RGB ");
+    struct picture_file plain = make_jpeg(.width = 40, .height = 30), third,
+                        coloured = make_jpeg(.width = 40, .height = 30, .icc = icc.bytes,
+                                             .icc_bytes = icc.length);
+    third = make_jpeg(.width = 41, .height = 30);
+    assert_false(is_known(&reader, &plain));
+    know(&reader, &plain);
+    know(&reader, &coloured);
+    assert_true(is_known(&reader, &coloured));
+    assert_true(is_known(&reader, &plain));
+    know(&reader, &third);
+    assert_false(is_known(&reader, &coloured));
+    assert_true(is_known(&reader, &plain));
+    assert_true(is_known(&reader, &third));
+    picture_free(&icc);
+    picture_free(&plain);
+    picture_free(&coloured);
+    picture_free(&third);
 }
 
 TEST_MAIN(.setup = rig_setup, .teardown = rig_teardown)
