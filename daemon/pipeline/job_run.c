@@ -75,11 +75,15 @@ bool job_run_is_open(const struct job_run *run)
     return atomic_load(&run->outcome) == OUTCOME_OPEN;
 }
 
+static_assert(offsetof(struct job_run, engine_task) -
+                      offsetof(struct job_run, reserved.memory) <= ENGINE_BESIDE_BYTES,
+              "the members that on_computed uses are beside the task");
+
 void job_run_reset(struct job_run *run, struct pipeline *pipeline)
 {
     assert(run->owner == OWNER_NONE);
     struct list_node node = run->node;
-    memset(run, 0, offsetof(struct job_run, job));
+    memset(run, 0, offsetof(struct job_run, engine_task));
     run->node = node;
     run->pipeline = pipeline;
     error_clear(&run->error);

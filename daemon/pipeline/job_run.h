@@ -251,7 +251,6 @@ struct set_item;
 
 struct job_run {
     struct list_node node; /* in the list of its state */
-    struct pipeline *pipeline;
     struct lease *lease;         /* NULL for a zombie and for an image of a set */
     struct queue *queue;         /* this and the next: copied from the lease, because a zombie's
                                     worker outlives it */
@@ -295,17 +294,20 @@ struct job_run {
     size_t plan_bytes;           /* of its passes; above PLAN_KEPT_BYTES they are dropped before
                                     admission and built again after it */
     size_t values_bytes;         /* the most memory that its values can need */
+    /* This member and the next four are all that the thread of a device uses of a job that it has
+     * run. They are adjacent: ENGINE_BESIDE_BYTES. */
     struct job_run_reserved reserved;
     struct dispatch_charge charge;
     struct worker_task worker_task;
+    struct pipeline *pipeline;
 
     /* Large members, which are set when they are needed: zeroing all of them would take longer than
      * the rest of the loop's work on a small job. */
+    struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
     struct job job;              /* in a free slot: cleared */
     struct error error;          /* of the job; the first error is kept */
     struct error disk_error;     /* set if the disk has failed after a failed write */
     struct plan plan;            /* without variants before the READ stage has built it */
-    struct engine_task engine_task; /* engine_task.plan is NULL before the GPU stage */
     struct trace_job trace;
     struct job_run_output outputs[JOB_OUTPUTS_MAX]; /* up to job.output_count: zero, after the job
                                                        was parsed */

@@ -154,46 +154,52 @@ static cudaError_t launch_own(struct cuda_slot *slot, struct plan_cursor *cursor
     return cudaSuccess;
 }
 
-/* Makes one launch for the next pass of the first unfinished cursor and for passes like it that are
- * next for other cursors: those of its task, and of other tasks as long as all results together
- * have at most PASSES_SHARED_BYTES. If the launch fails, launches each of these passes alone. *any:
- * there was an unfinished cursor. */
+static bool is_unfinished(struct plan_cursor *cursor)
+{
+    return cursor->task->error.status == STATUS_OK && next_pass(cursor);
+}
+
+/* The cursors whose passes share a launch. */
+struct shared_cursors {
+    struct plan_cursor *of[PASSES_SHARED_MAX];
+    uint32_t count;
+};
+
+/* Makes one launch for the next pass of the first cursor, which is unfinished, and for passes like
+ * it that are next for other cursors: those of its task, and of other tasks as long as all results
+ * together have at most PASSES_SHARED_BYTES. If the launch fails, launches each of these passes
+ * alone. *shared receives these cursors. */
 static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cursors,
-                                 uint32_t count, bool *any)
+                                 uint32_t count, struct shared_cursors *shared)
 {
     struct pass_call calls[PASSES_SHARED_MAX];
     struct pass bound[PASSES_SHARED_MAX];
-    struct engine_task *tasks[PASSES_SHARED_MAX];
-    const struct pass *first = NULL;
+    const struct pass *first = next_pass(&cursors[0]);
     size_t bytes = 0; /* of the results */
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < count && taken < PASSES_SHARED_MAX; i++) {
+    shared->count = 0;
+    for (uint32_t i = 0; i < count && shared->count < PASSES_SHARED_MAX; i++) {
         const struct pass *planned = next_pass(&cursors[i]);
-        if (cursors[i].task->error.status != STATUS_OK || !planned ||
-            (first && !is_alike(first, planned)))
+        if (cursors[i].task->error.status != STATUS_OK || !planned || !is_alike(first, planned))
             continue;
         size_t own = planned->to_bytes;
-        if (first && tasks[0] != cursors[i].task &&
+        if (cursors[i].task != cursors[0].task &&
             (!can_share(planned) || bytes + own > PASSES_SHARED_BYTES))
             continue;
         bytes += own;
-        first = first ? first : planned;
-        tasks[taken] = cursors[i].task;
-        calls[taken] = take_pass(&cursors[i], planned, &bound[taken]);
-        taken++;
+        uint32_t at = shared->count++;
+        shared->of[at] = &cursors[i];
+        calls[at] = take_pass(&cursors[i], planned, &bound[at]);
     }
-    *any = taken > 0;
-    if (taken == 0)
-        return cudaSuccess;
-    if (taken == 1)
-        return launch_pass(slot, tasks[0], &calls[0]);
-    cudaError_t result = cuda_try(
-        (cudaError_t)first->type->cuda_many(calls, taken, slot->stream), first->type->name);
+    if (shared->count == 1)
+        return launch_pass(slot, shared->of[0]->task, &calls[0]);
+    cudaError_t result =
+        cuda_try((cudaError_t)first->type->cuda_many(calls, shared->count, slot->stream),
+                 first->type->name);
     if (result == cudaSuccess || cuda_is_sticky(result))
         return result;
     result = cudaSuccess;
-    for (uint32_t i = 0; i < taken && result == cudaSuccess; i++)
-        result = launch_pass(slot, tasks[i], &calls[i]);
+    for (uint32_t i = 0; i < shared->count && result == cudaSuccess; i++)
+        result = launch_pass(slot, shared->of[i]->task, &calls[i]);
     return result;
 }
 
@@ -201,11 +207,18 @@ static cudaError_t launch_shared(struct cuda_slot *slot, struct plan_cursor *cur
 static cudaError_t launch_cursors(struct cuda_slot *slot, struct plan_cursor *cursors,
                                   uint32_t count)
 {
+    struct shared_cursors shared;
     cudaError_t result = cudaSuccess;
-    for (bool any = true; any && result == cudaSuccess;) {
-        for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
-            result = launch_own(slot, &cursors[i]);
-        result = result ? result : launch_shared(slot, cursors, count, &any);
+    for (uint32_t i = 0; i < count && result == cudaSuccess; i++)
+        result = launch_own(slot, &cursors[i]);
+    for (uint32_t first = 0; first < count && result == cudaSuccess;) {
+        if (!is_unfinished(&cursors[first])) {
+            first++;
+            continue;
+        }
+        result = launch_shared(slot, cursors + first, count - first, &shared);
+        for (uint32_t i = 0; i < shared.count && result == cudaSuccess; i++)
+            result = launch_own(slot, shared.of[i]);
     }
     return result;
 }
@@ -271,11 +284,14 @@ static size_t encoded_bytes(const struct plan *plan)
 static void note_bytes(struct cuda_slot *slot)
 {
     slot->has_codec = slot->has_downloads = false;
+    slot->encoders = 0;
     slot->upload_bytes = slot->upload_ns = slot->scans_at_ns = 0;
     list_each(node, &slot->tasks)
     {
-        const struct plan *plan = cuda_task(node)->plan;
-        slot->has_codec |= decodes(plan) || encoded_bytes(plan) > 0;
+        const struct engine_task *task = cuda_task(node);
+        const struct plan *plan = task->plan;
+        slot->encoders |= task->encoders;
+        slot->has_codec |= decodes(plan) || task->images > 0;
         slot->has_downloads |= downloaded_bytes(plan) > 0;
         slot->upload_bytes += plan->input_bytes;
     }
@@ -330,18 +346,21 @@ struct part {
     uint64_t took_ns;
     uint64_t shared_ns; /* of took_ns: given to tasks already */
     double bytes;       /* of all tasks */
+    double byte_ns;     /* its time per byte; 0: it has no bytes */
 };
 
 /* The bytes by which a task's share of each part is computed. A progressive file was uploaded for
  * its scans. */
-static void bytes_of(const struct engine_task *task, double bytes[PARTS])
+void cuda_batch_prepare(struct engine_task *task)
 {
     const struct plan *plan = task->plan;
-    bytes[H2D] = (double)(cuda_is_progressive(task) ? 0 : plan->input_bytes);
-    bytes[DECODE] = (double)(decodes(plan) ? plan->source.file.bytes : 0);
-    bytes[KERNEL] = (double)plan->device_bytes;
-    bytes[ENCODE] = (double)encoded_bytes(plan);
-    bytes[D2H] = (double)plan->output_bytes; /* an upper bound: files may be shorter */
+    float *bytes = task->part_bytes;
+    static_assert(PARTS == sizeof task->part_bytes / sizeof *bytes, "one for each part");
+    bytes[H2D] = (float)(cuda_is_progressive(task) ? 0 : plan->input_bytes);
+    bytes[DECODE] = (float)(decodes(plan) ? plan->source.file.bytes : 0);
+    bytes[KERNEL] = (float)plan->device_bytes;
+    bytes[ENCODE] = (float)encoded_bytes(plan);
+    bytes[D2H] = (float)plan->output_bytes; /* an upper bound: files may be shorter */
 }
 
 static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
@@ -376,15 +395,13 @@ static void add_activity(struct cuda_device *device, const struct part *parts, d
  * decoded has a start and a duration already. */
 static void give_share(struct engine_task *task, struct part *parts, bool placed)
 {
-    double bytes[PARTS], *ms[PARTS] = {&task->h2d_ms, &task->decode_ms, &task->kernel_ms,
-                                       &task->encode_ms, &task->d2h_ms};
+    double *ms[PARTS] = {&task->h2d_ms, &task->decode_ms, &task->kernel_ms, &task->encode_ms,
+                         &task->d2h_ms};
     uint64_t *at_ns[PARTS] = {&task->started_ns, &task->decode_at_ns, &task->kernel_at_ns,
                               &task->encode_at_ns, &task->d2h_at_ns};
-    bytes_of(task, bytes);
     for (int i = 0; i < PARTS; i++) {
         struct part *part = &parts[i];
-        double share = part->bytes > 0 ? bytes[i] / part->bytes : 0;
-        uint64_t share_ns = (uint64_t)(share * (double)part->took_ns);
+        uint64_t share_ns = (uint64_t)((double)task->part_bytes[i] * part->byte_ns);
         *ms[i] += (double)share_ns * 1e-6;
         if (placed && *at_ns[i] == 0)
             *at_ns[i] = part->began_ns + part->shared_ns;
@@ -396,22 +413,17 @@ static void give_share(struct engine_task *task, struct part *parts, bool placed
 /* Divides the parts' times among the tasks that have no error. placed: as for give_share. */
 static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
 {
-    double bytes[PARTS];
-    list_each(node, &slot->tasks)
-    {
+    list_each (node, &slot->tasks) {
         const struct engine_task *task = cuda_task(node);
-        if (task->error.status != STATUS_OK)
-            continue;
-        bytes_of(task, bytes);
-        for (int i = 0; i < PARTS; i++)
-            parts[i].bytes += bytes[i];
+        for (int i = 0; i < PARTS && task->error.status == STATUS_OK; i++)
+            parts[i].bytes += (double)task->part_bytes[i];
     }
+    for (int i = 0; i < PARTS; i++)
+        if (parts[i].bytes > 0)
+            parts[i].byte_ns = (double)parts[i].took_ns / parts[i].bytes;
     list_each(node, &slot->tasks)
-    {
-        struct engine_task *task = cuda_task(node);
-        if (task->error.status == STATUS_OK)
-            give_share(task, parts, placed);
-    }
+        if (cuda_task(node)->error.status == STATUS_OK)
+            give_share(cuda_task(node), parts, placed);
 }
 
 /* Sets part.took_ns of all parts from the slot's events. false: an event's time is not known. */

@@ -38,8 +38,6 @@ void cuda_codec_close(struct cuda_slot *slot)
     slot->codec = (struct cuda_codec){0};
 }
 
-#define CACHE_LINE_BYTES 64
-
 static size_t room_of(const struct cuda_codec *codec)
 {
     return codec->bytes - (size_t)(codec->next - codec->host);
@@ -386,7 +384,7 @@ static const struct encoder_calls encoder_calls[CUDA_ENCODERS] = {
     {DEVICE_CODEC_PNG, false, add_png, describe_pngs, launch_pngs},
     {DEVICE_CODEC_WEBP, false, add_webp, describe_webps, launch_webps},
     {DEVICE_CODEC_WEBP, true, add_webp, describe_webps, search_webps},
-    {DEVICE_CODEC_AVIF, false, add_avif, describe_avifs, launch_avifs},
+    [CUDA_ENCODER_AVIF] = {DEVICE_CODEC_AVIF, false, add_avif, describe_avifs, launch_avifs},
 };
 
 /* Adds the images of the task that are encoded by these calls. */
@@ -403,20 +401,9 @@ static void add_images(const struct engine_task *task, const struct encoder_call
     }
 }
 
-uint32_t cuda_codec_images(const struct engine_task *task)
-{
-    uint32_t count = 0;
-    for (size_t v = 0; v < task->plan->variant_count; v++)
-        count += plan_is_encoded(&task->plan->variants[v]);
-    return count;
-}
-
 bool cuda_codec_has_avif(const struct engine_task *task)
 {
-    for (size_t v = 0; v < task->plan->variant_count; v++)
-        if (task->plan->variants[v].encoder.codec == DEVICE_CODEC_AVIF)
-            return true;
-    return false;
+    return task->encoders >> CUDA_ENCODER_AVIF & 1;
 }
 
 static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
@@ -425,9 +412,11 @@ static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
     struct cuda_encoder *encoder = &codec->encoders[which];
     struct encode_images images;
     images.count = 0;
-    list_each(node, &slot->tasks)
-        if (cuda_task(node)->error.status == STATUS_OK)
-            add_images(cuda_task(node), &encoder_calls[which], &images);
+    list_each (node, &slot->tasks) {
+        const struct engine_task *task = cuda_task(node);
+        if (task->encoders >> which & 1 && task->error.status == STATUS_OK)
+            add_images(task, &encoder_calls[which], &images);
+    }
     if (images.count == 0)
         return cudaSuccess;
     return keep(codec, encoder_calls[which].describe(&images, codec->next, room_of(codec), encoder),
@@ -436,9 +425,12 @@ static cudaError_t describe_encoder(struct cuda_slot *slot, size_t which)
 
 /* ---- loading what will be read ---- */
 
+/* Most passes have no more parameters. */
+#define PASS_PREFETCH_BYTES 64
+
 static void prefetch(const void *from, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += CACHE_LINE_BYTES)
+    for (size_t at = 0; at < bytes; at += CUDA_PREFETCH_BYTES)
         __builtin_prefetch((const char *)from + at);
 }
 
@@ -467,7 +459,7 @@ void cuda_codec_prefetch_frame(const struct engine_task *task)
         prefetch(task->memory->input + plan->variants[0].encoder.header_at,
                  sizeof(struct jpeg_prelude));
     if (plan->variant_count > 0 && plan->variants[0].pass_count > 0)
-        prefetch(plan->variants[0].passes, sizeof plan->variants[0].passes[0]);
+        prefetch(plan->variants[0].passes, offsetof(struct pass, params) + PASS_PREFETCH_BYTES);
 }
 
 /* ---- the launches ---- */
@@ -488,7 +480,8 @@ cudaError_t cuda_codec_describe(struct cuda_slot *slot)
     cuda_codec_forget(slot);
     cudaError_t result = describe_decoders(slot);
     for (size_t i = 0; i < CUDA_ENCODERS && slot->queue != QUEUE_SCANS; i++)
-        result = result ? result : describe_encoder(slot, i);
+        if (slot->encoders >> i & 1)
+            result = result ? result : describe_encoder(slot, i);
     if (result == cudaSuccess)
         codec->long_parts = codec->png_decoder_at ? 2 : codec->image_count > 0 ? 1 : 0;
     else
@@ -593,13 +586,16 @@ static size_t decoder_bytes(struct engine_task *task)
     return 0;
 }
 
-static size_t encoder_bytes(const struct engine_task *task, const struct encoder_calls *calls)
+/* Counts the images that the encoder has, too. */
+static size_t encoder_bytes(struct engine_task *task, size_t which)
 {
     struct encode_images images;
     struct cuda_encoder encoder;
     images.count = 0;
-    add_images(task, calls, &images);
-    return images.count > 0 ? calls->describe(&images, NULL, 0, &encoder) : 0;
+    add_images(task, &encoder_calls[which], &images);
+    task->images += images.count;
+    task->encoders |= (uint32_t)(images.count > 0) << which;
+    return images.count > 0 ? encoder_calls[which].describe(&images, NULL, 0, &encoder) : 0;
 }
 
 /* The description of a launch for several tasks is at most the sum of their separate descriptions,
@@ -609,11 +605,12 @@ void cuda_codec_measure(struct engine_task *task)
     const struct jpeg_frame *frame =
         (const struct jpeg_frame *)(task->memory->input + task->plan->frame_at);
     task->scans_at = task->scans_bytes = 0;
+    task->images = task->encoders = 0;
     task->prepared = NULL;
     task->has_own_tables = decoder_of(task) == DEVICE_CODEC_JPEG && !frame->has_standard_tables;
     size_t sum = decoder_bytes(task);
     for (size_t i = 0; i < CUDA_ENCODERS && sum < SIZE_MAX; i++) {
-        size_t bytes = encoder_bytes(task, &encoder_calls[i]);
+        size_t bytes = encoder_bytes(task, i);
         sum = bytes == SIZE_MAX ? SIZE_MAX : sum + buffer_align(bytes);
     }
     task->description_bytes = sum;

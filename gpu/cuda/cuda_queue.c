@@ -121,9 +121,12 @@ static enum cuda_queue queue_of(const struct engine_task *task)
 void cuda_queue_prepare(struct engine_task *task)
 {
     task->queue = queue_of(task);
+    task->pixels = (uint64_t)task->plan->source.width * task->plan->source.height;
     task->description_bytes = task->scans_bytes = task->scans_at = 0;
+    task->images = task->encoders = 0;
     if (uses_codec(task->plan))
         cuda_codec_measure(task);
+    cuda_batch_prepare(task);
 }
 
 /* Whether the device's codec cannot run the task. */
@@ -244,14 +247,9 @@ static size_t share_of(const struct cuda_device *device, enum cuda_queue queue, 
                : divide_up(device->queues[queue].length, free);
 }
 
-static uint64_t pixels_of(const struct engine_task *task)
-{
-    return (uint64_t)task->plan->source.width * task->plan->source.height;
-}
-
 bool cuda_queue_is_small(const struct engine_task *task)
 {
-    return task->queue == QUEUE_CODEC && pixels_of(task) <= BATCH_PIXELS_SMALL;
+    return task->queue == QUEUE_CODEC && task->pixels <= BATCH_PIXELS_SMALL;
 }
 
 /* The number of light batches that run on general slots. */
@@ -295,7 +293,7 @@ static bool are_few(const struct cuda_device *device, uint32_t running)
     if (are_small(waiting))
         return waiting->length < smalls_wanted(device, running);
     list_each(node, waiting)
-        pixels += pixels_of(cuda_task(node));
+        pixels += cuda_task(node)->pixels;
     return pixels < BATCH_PIXELS_WAIT;
 }
 
@@ -303,7 +301,7 @@ static bool are_few(const struct cuda_device *device, uint32_t running)
 static bool has_enough(const struct cuda_device *device, uint32_t running)
 {
     struct list_node *first = list_first(&device->queues[QUEUE_CODEC]);
-    return running >= BATCHES_TINY && first && pixels_of(cuda_task(first)) <= BATCH_PIXELS_TINY;
+    return running >= BATCHES_TINY && first && cuda_task(first)->pixels <= BATCH_PIXELS_TINY;
 }
 
 /* Whether the tasks of the queue must wait, to form a larger batch. Those of QUEUE_CODEC wait while
@@ -365,10 +363,10 @@ struct batch_size {
 static struct batch_size with_task(struct batch_size size, const struct engine_task *task)
 {
     size.tasks++;
-    size.images += cuda_codec_images(task);
+    size.images += task->images;
     size.description_bytes += task->description_bytes;
     size.scans_bytes += task->scans_bytes;
-    size.pixels += pixels_of(task);
+    size.pixels += task->pixels;
     size.alone |= task->alone;
     size.has_large |= !cuda_queue_is_small(task);
     size.avifs += cuda_codec_has_avif(task);

@@ -57,8 +57,11 @@ static_assert(STREAM_CODEC_BYTES % BUFFER_ALIGN == 0 && LONG_CODEC_BYTES % BUFFE
 /* The part of LONG_CODEC_BYTES for descriptions; cuda_codec.ended takes the rest. */
 #define LONG_ROOM_BYTES (LONG_CODEC_BYTES - BUFFER_ALIGN)
 static_assert(SCANS_TASKS_MAX * sizeof(uint32_t) <= BUFFER_ALIGN, "a word for each image");
+/* The size of a cache line. */
+#define CUDA_PREFETCH_BYTES 64
+
 /* The launches that encode, in the order of the table in cuda_codec.c. */
-enum { CUDA_ENCODERS = 5 };
+enum { CUDA_ENCODERS = 5, CUDA_ENCODER_AVIF = 4 };
 
 /* The launch that encodes the images of one format. */
 struct cuda_encoder {
@@ -127,6 +130,7 @@ struct cuda_slot {
     bool measured;               /* no event failed to be recorded, so the times can be read */
     bool is_light;               /* the batch has at most BATCH_PIXELS_LIGHT pixels */
     bool has_codec;              /* a task of the batch decodes or encodes on the device */
+    uint32_t encoders;           /* those that the batch needs: as engine_task.encoders */
     bool has_downloads;          /* false: kernels write all results to the host, and copied_out is
                                     not recorded */
     enum cuda_queue queue;       /* the kind of the tasks of the batch */
@@ -311,6 +315,8 @@ cudaError_t cuda_note_tasks(const struct cuda_slot *slot, cudaError_t result) MU
 
 /* ---- cuda_batch.c ---- */
 
+/* Any thread. Sets part_bytes of the task, by which it will share the times of its batch. */
+void cuda_batch_prepare(struct engine_task *task);
 /* Enqueue copies, kernels and events for the slot's tasks. cuda_batch_begin enqueues the uploads
  * and the part of a decoder that takes long, cuda_batch_continue the rest. If a CUDA call
  * for a task fails, the task's error is set, and its other calls are skipped, except those that it
@@ -360,12 +366,10 @@ void cuda_codec_prefetch_plan(const struct engine_task *task);
 void cuda_codec_prefetch_frame(const struct engine_task *task);
 /* Whether the device decodes a progressive JPEG for the task. Reads the file's frame. */
 bool cuda_codec_is_progressive(const struct engine_task *task);
-/* Number of images of the task that the device encodes. */
-uint32_t cuda_codec_images(const struct engine_task *task);
 /* Whether the device encodes an AVIF for the task. */
 bool cuda_codec_has_avif(const struct engine_task *task);
-/* Any thread. Prepares the task's description. Sets description_bytes, scans_bytes, scans_at,
- * has_own_tables and prepared of the task. */
+/* Any thread. Prepares the task's description. Sets images, encoders, description_bytes,
+ * scans_bytes, scans_at, has_own_tables and prepared of the task. */
 void cuda_codec_measure(struct engine_task *task);
 
 /* ---- service.c: the states of the devices. Any thread ---- */

@@ -265,6 +265,24 @@ static void start_waiting(struct cuda_device *device, uint64_t now_ns)
 
 /* ---- ending --------------------------------------------------------------------------------- */
 
+static void prefetch(const void *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += CUDA_PREFETCH_BYTES)
+        __builtin_prefetch((const char *)from + at, 1);
+}
+
+/* What the functions below and `done` use of the tasks: other threads and later batches have
+ * displaced it from the caches. The text of the error is most of a task, and left out. */
+static void prefetch_tasks(const struct list *tasks)
+{
+    list_each (node, tasks) {
+        const struct engine_task *task = cuda_task(node);
+        const char *from = (const char *)task - ENGINE_BESIDE_BYTES;
+        prefetch(from, (size_t)((const char *)&task->error.text - from));
+        prefetch(&task->suspect, sizeof *task - offsetof(struct engine_task, suspect));
+    }
+}
+
 static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
 {
     struct cuda_device *device = slot->device;
@@ -275,6 +293,7 @@ static void slot_end(struct cuda_slot *slot, uint64_t now_ns)
         cuda_device_fail(device, "at the end of a job", result);
         return;
     }
+    prefetch_tasks(&slot->tasks);
     cuda_batch_take_times(slot);
     cuda_clock_stop(device, slot);
     slot_move(slot, SLOT_FREE);

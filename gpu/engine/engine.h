@@ -96,14 +96,24 @@ struct engine_task {
     uint32_t decode_slot;     /* the same for the upload and the decoder */
     uint64_t submitted_ns;    /* this member and the following are private to the engine */
     uint32_t queue;           /* enum cuda_queue: the one in which the task waits first */
+    uint64_t pixels;          /* of its source */
+    uint32_t images;          /* images that the device encodes */
+    uint32_t encoders;        /* for them: a bit per encoder, 1 << index in the table of
+                                 cuda_codec.c */
     size_t description_bytes; /* Upper bound of the bytes that the task adds to the descriptions of
                                  its batch; SIZE_MAX: the device cannot encode its images. */
     size_t scans_bytes;       /* The same for a progressive file's first batch, or 0. The member
                                  before is then for its second batch. */
     size_t scans_at;          /* of a progressive file: jpeg_scans_at */
+    float part_bytes[5];      /* by which it shares the times of its batch: cuda_batch.c */
     bool has_own_tables;      /* its file's Huffman tables are read to describe its batch */
     const void *prepared;     /* jpeg_decode_image.prepared */
 };
+
+/* A device runs hundreds of tasks together. Before it ends them, its thread prefetches each task
+ * and this many bytes before it, which should have what `done` uses of the caller's data: each
+ * cache miss takes 100 ns. A task may be anywhere, because a prefetch never faults. */
+#define ENGINE_BESIDE_BYTES 320
 
 /* Whether memory was reserved, can be reserved later, or can never be. */
 enum engine_reserved { ENGINE_RESERVED, ENGINE_WAIT, ENGINE_NEVER };

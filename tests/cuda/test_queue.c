@@ -128,10 +128,9 @@ TEST(test_free_slots_share_the_queue)
 static void add_mixed(const char *kinds, unsigned count, uint32_t width, uint32_t height)
 {
     for (unsigned i = 0; i < count; i++) {
-        struct plan *plan = &add(false, width, height)->plan;
-        plan->variant_count = 1;
-        if (kinds[i % strlen(kinds)] == 'a')
-            plan->variants[0].encoder.codec = DEVICE_CODEC_AVIF;
+        struct engine_task *task = &add(false, width, height)->task;
+        task->images = 1;
+        task->encoders = 1u << (kinds[i % strlen(kinds)] == 'a' ? CUDA_ENCODER_AVIF : 0);
     }
 }
 
