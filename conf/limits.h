@@ -221,8 +221,8 @@
  * most this size do not count: a batch of usual results. */
 #define CALL_SMALL_BYTES (64 * KIB)
 
-/* Jobs with many images that run at once: each reads its archive, or writes its tar, with one
- * worker at a time. */
+/* Jobs with many images that run at once, at most (options_sets): each reads its archive, or writes
+ * its tar, with one worker at a time. */
 #define SETS_MAX 64
 /* Images of such a job that have begun and whose predecessors have not all ended: as many as a
  * device has of small images, or a slow one lets the others wait. */
@@ -346,8 +346,9 @@
  * its size: the receive buffer and the copy. gpuimgd.conf(5) states this; tests/faults/ceiling.c
  * attacks it.
  * URLs add url_bytes, one input, and TRANSFER_BYTES per url_connections: gpuimgd.conf(5).
- * The CUDA engine adds STREAM_CODEC_BYTES per stream, LONG_STREAMS x LONG_CODEC_BYTES
- * per device, and the memory of the CUDA driver.
+ * The CUDA engine adds STREAM_CODEC_BYTES per stream, LONG_STREAMS x LONG_CODEC_BYTES per device,
+ * HEAP_SET_BYTES for each further job with many images (options_sets), and the memory of the CUDA
+ * driver.
  *
  * Daemon: texts of jobs; one copy of a job's outputs on their way to Redis; inputs from Redis; a
  * reply to FETCH, twice (receive buffer and copy); WEIGHTS_CACHE_BYTES; 24 MiB for the program,
@@ -368,9 +369,9 @@
 #define HEAP_SLOT_BYTES   (40 * KIB)
 #define IMAGES_PER_JOB    2
 #define HEAP_JOB_BYTES    ((1 + IMAGES_PER_JOB) * HEAP_SLOT_BYTES)
-/* A job with many images. At most as many as workers run at once. It holds the reader of an archive
- * and the directory of a zip, a writer for each output, the ring of its images, and the parts of
- * its result; or the names of a folder. */
+/* A job with many images. At most as many as workers run at once, beside devices twice as many. It
+ * holds the reader of an archive and the directory of a zip, a writer for each output, the ring of
+ * its images, and the parts of its result; or the names of a folder. */
 #define HEAP_SET_BYTES (24 * MIB)
 /* The codec process of a worker while it reads a header and gives the metadata to the daemon.
  * Memory for its other tasks is reserved by admission. */

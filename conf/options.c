@@ -376,6 +376,11 @@ static uint64_t auto_inflight(uint64_t workers, uint32_t slots)
     return least(2 * workers + slots, INFLIGHT_CEILING);
 }
 
+uint32_t options_sets(const struct options *options, bool has_devices)
+{
+    return (uint32_t)least((has_devices ? 2 : 1) * options->workers, SETS_MAX);
+}
+
 uint64_t options_memory_max(const struct options *options, const struct options_host *host)
 {
     uint64_t jobs = options->inflight ? options->inflight
@@ -391,7 +396,8 @@ uint64_t options_memory_max(const struct options *options, const struct options_
                options->url_connections * TRANSFER_BYTES;
     if (host->devices > 0)
         sum += CUDA_HOST_BYTES + host->slots * STREAM_CODEC_BYTES +
-               host->devices * LONG_STREAMS * LONG_CODEC_BYTES;
+               host->devices * LONG_STREAMS * LONG_CODEC_BYTES +
+               (options_sets(options, true) - options_sets(options, false)) * HEAP_SET_BYTES;
     return sum;
 }
 
@@ -413,7 +419,8 @@ uint32_t options_resolve_workers(struct options *options, const struct options_h
         return 0;
     uint64_t others = options_memory_max(options, host);
     uint64_t job = (options->shards > 1 ? 2 : 1) * HEAP_JOB_BYTES;
-    uint64_t worker = WORKER_BYTES + (options->inflight ? 0 : 2 * job);
+    uint64_t worker = WORKER_BYTES + (options->inflight ? 0 : 2 * job) +
+                      (host->devices > 0 ? HEAP_SET_BYTES : 0);
     uint64_t fit = host->memory_bytes > others ? (host->memory_bytes - others) / worker : 0;
     options->workers = least(least(host->cpus, WORKERS_CEILING), fit > 0 ? fit : 1);
     uint64_t threads = options->workers + host->others;

@@ -84,6 +84,10 @@ void options_resolve_inflight(struct options *options, uint32_t slots);
 /* The least host_bytes, in MiB, whose share part / parts has this many bytes: for messages. */
 uint64_t options_host_mib(uint64_t bytes, uint64_t part, uint64_t parts);
 
+/* Returns how many jobs with many images run at once. Beside devices, workers only read and write
+ * for them, and at times some of these jobs have no image that can be written next. */
+uint32_t options_sets(const struct options *options, bool has_devices);
+
 /* Returns the bound on resident memory, by the formula in limits.h. Call options_resolve first. */
 uint64_t options_memory_max(const struct options *options, const struct options_host *host);
 

@@ -32,7 +32,7 @@ static void check_pinned(struct job_run *run, const struct options *options)
 
 void explain_memory_check(struct job_run *run, const struct options *options)
 {
-    uint32_t sharers = options->workers < SETS_MAX ? (uint32_t)options->workers : SETS_MAX;
+    uint32_t sharers = options_sets(options, false);
     run->is_frame = run->job.source == JOB_ANIMATION && codec_is_animation(&run->info);
     if (run->is_frame && !set_source_may_compose(&run->info, run->input.bytes, options->host_bytes,
                                                  sharers, &run->error))

@@ -49,7 +49,7 @@ struct image_set *image_set_create(struct job_run *run)
                                       .admission = &pipeline->admission,
                                       .copies = has_tars,
                                       .bytes_max = run->bounds.input_bytes_max,
-                                      .sharers = pipeline->sets_max,
+                                      .sharers = pipeline->animations_max,
                                       .fd = -1};
     set->source.limits.metadata = 0;
     return set;

@@ -321,7 +321,8 @@ struct pipeline *pipeline_create(const struct pipeline_parts *parts)
     pipeline->runs = runs;
     pipeline->images = images;
     pipeline->image_slots = image_slots;
-    pipeline->sets_max = options->workers < SETS_MAX ? (uint32_t)options->workers : SETS_MAX;
+    pipeline->sets_max = options_sets(options, engine_devices(parts->engine) > 0);
+    pipeline->animations_max = options_sets(options, false);
     pipeline->spare = (uint32_t)spare;
     pipeline->file_pool = file_pool;
     pipeline->overlays = overlays;

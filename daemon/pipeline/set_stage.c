@@ -93,16 +93,25 @@ static void begin_images(struct image_set *set)
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
+static bool is_animation(const struct job_run *owner)
+{
+    return owner->job.source == JOB_ANIMATION;
+}
+
+/* Further animations let other jobs pass, because each holds a canvas (set_source.sharers). */
 static void activate(struct pipeline *pipeline)
 {
     list_each (node, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
         if (pipeline->sets_active == pipeline->sets_max)
             return;
-        if (set->is_active || !set->owner)
+        if (set->is_active || !set->owner ||
+            (is_animation(set->owner) &&
+             pipeline->animations_active == pipeline->animations_max))
             continue;
         set->is_active = true;
         pipeline->sets_active++;
+        pipeline->animations_active += is_animation(set->owner);
     }
 }
 
@@ -262,6 +271,7 @@ static void part_from(struct job_run *run)
     struct image_set *set = run->set;
     set_stage_stop(run);
     run->pipeline->sets_active -= set->is_active;
+    run->pipeline->animations_active -= set->is_active && is_animation(run);
     set->is_active = false;
     set->owner = NULL;
     pipeline_wake(run->pipeline);

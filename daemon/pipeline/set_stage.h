@@ -5,8 +5,8 @@
  * tars and arrays, one step after the other: the task of the job's own run. An image stays in this
  * stage until its outputs are in their tar or array.
  *
- * At most pipeline->sets_max sets are active: the others wait for their turn with an open file at
- * most. The active ones share the slots of images.
+ * At most pipeline->sets_max sets are active, and of them animations_max animations. The others
+ * wait for their turn with an open file at most. The active ones share the slots of images.
  */
 #pragma once
 

@@ -247,7 +247,7 @@ static bool fail_codec(size_t bytes, struct error *error)
                       bytes, options_host_mib(bytes, 3, 16));
 }
 
-/* Each of the jobs with many images that may run at once has its part of half of the pool. */
+/* Each of the animations that may run at once has its part of half of the pool. */
 static bool fits_pool(size_t bytes, size_t pool_bytes, uint32_t sharers, struct error *error)
 {
     size_t most = pool_bytes / HOST_FILES_PART / sharers;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "queue/redis/script.h"
+#include "tests/fixtures/apng_file.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -24,10 +25,10 @@ static int open_with_standin(void **state)
     return program && access(program, X_OK) == 0 ? open_world(state) : 0;
 }
 
-static struct process *start(void)
+static struct process *start(const char *more)
 {
     const struct process_options how = {.program = getenv("GPUIMGD_STANDIN")};
-    const char *const options[] = {"--engine=cuda", "--streams=2", "--webp=cpu", NULL};
+    const char *const options[] = {"--engine=cuda", "--streams=2", "--webp=cpu", more, NULL};
     setenv("GPUIMGD_CUDA_FAULT", text_of("hold=%s", hold), 1);
     struct process *daemon = world_start_with(w, 0, &how, options);
     unsetenv("GPUIMGD_CUDA_FAULT");
@@ -41,7 +42,7 @@ static struct process *start_with_held_job(const char *id, const char *more)
     if (!w->folder[0])
         skip();
     unlink(hold);
-    struct process *daemon = start();
+    struct process *daemon = start(NULL);
     assert_true(text_file_write(hold, "", 0));
     world_push(w, "{'id':'%s','input':'p.jpg','output':'%s.png','ops':['sobel']%s}", id, id, more);
     world_until(w, 20, 1, "ZCARD gpuimgd:lease");
@@ -114,10 +115,53 @@ TEST(test_given_back)
     assert_int_equal(redis_integer(w->client, "ZCARD gpuimgd:lease"), 0);
     assert_int_equal(text_file_count(w->out, "/back.png"), 0);
     unlink(hold);
-    daemon = start();
+    daemon = start(NULL);
     cJSON *result = check_next(w);
     assert_true(json_number(result, "attempt") == 1);
     check_done(result);
+    check_stop(daemon);
+}
+
+/* The jobs with many images that the daemon runs, as it has published. */
+static const char running_sets[] =
+    "local key = redis.call('KEYS', 'gpuimgd:stats:*')[1] "
+    "local sets = key and cjson.decode(redis.call('GET', key)).sets "
+    "return sets and #sets or 0";
+
+static void wait_for_sets(long long wanted)
+{
+    double end = process_now() + patience(20);
+    while (redis_integer(w->client, "EVAL %s 0", running_sets) != wanted) {
+        assert_true(process_now() < end);
+        process_sleep(0.05);
+    }
+}
+
+/* Jobs with many images wait for the device: beside it, twice as many run as workers, but only as
+ * many animations. */
+TEST(test_twice_as_many_sets_as_workers)
+{
+    const struct picture_png picture = {.width = 20, .height = 10, .colour_type = 2};
+    const struct apng_part frames[] = {{.image = picture, .delay = 1, .delay_unit = 10},
+                                       {.image = picture, .delay = 1, .delay_unit = 10}};
+    if (!w->folder[0])
+        skip();
+    world_put_picture(w, "a.png", apng_write(&(struct apng_file){.frames = frames, .count = 2}));
+    struct process *daemon = start("--workers=1");
+    for (int kind = 0; kind < 2; kind++) {
+        assert_true(text_file_write(hold, "", 0));
+        for (int i = 0; i < 3; i++)
+            world_push(w, "{%s,'output':'%d-%d.tar','ops':['sobel']}",
+                       kind == 0 ? "'inputs':['p.jpg','p.jpg']" : "'input':'a.png','frames':'all'",
+                       kind, i);
+        wait_for_sets(kind == 0 ? 2 : 1);
+        process_sleep(patience(1.5)); /* until it has published again */
+        wait_for_sets(kind == 0 ? 2 : 1);
+        unlink(hold);
+        for (int i = 0; i < 3; i++)
+            check_done(check_next(w));
+        wait_for_sets(0);
+    }
     check_stop(daemon);
 }
 

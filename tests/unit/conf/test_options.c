@@ -104,10 +104,33 @@ TEST(the_bound_is_the_formula_of_the_readme)
                      cpu * MIB + 100 * 120 * KIB);
     struct options_host gpus = {.memory_bytes = GIB, .devices = 2, .slots = 16, .ahead = 50};
     assert_int_equal(resolve(&options, &gpus),
-                     (cpu + 1024 + 16 * 4 + 2 * 7) * MIB + 150 * 120 * KIB);
+                     (cpu + 1024 + 16 * 4 + 2 * 7 + 3 * 24) * MIB + 150 * 120 * KIB);
     assert_true(options_set(&options, "shards", "4", &error));
     assert_int_equal(resolve(&options, &(struct options_host){.memory_bytes = GIB, .cpus = 9}),
                      (cpu + 4 * 4) * MIB + 2 * 100 * 120 * KIB);
+    options_clear(&options);
+}
+
+TEST(the_least_descriptors_are_those_of_the_manual)
+{
+    struct options options = fresh();
+    struct error error = {0};
+    assert_true(options_set(&options, "workers", "3", &error));
+    assert_true(options_set(&options, "shards", "2", &error));
+    assert_int_equal(options_descriptors_min(&options, 0), 96 + 24 * 3 + 8 * 2);
+    assert_int_equal(options_descriptors_min(&options, 2), 96 + 24 * 3 + 8 * 2 + 128 * 2);
+    options_clear(&options);
+}
+
+TEST(twice_as_many_sets_as_workers_run_beside_devices)
+{
+    static const uint32_t rows[][3] = {{1, 1, 2}, {32, 32, 64}, {40, 40, 64}, {200, 64, 64}};
+    struct options options = fresh();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        options.workers = rows[i][0];
+        assert_int_equal(options_sets(&options, false), rows[i][1]);
+        assert_int_equal(options_sets(&options, true), rows[i][2]);
+    }
     options_clear(&options);
 }
 
@@ -141,8 +164,8 @@ TEST(auto_takes_fewer_workers_than_cpus_if_memory_is_short)
     assert_int_equal(options.workers, 484 * MIB / WORKER_BYTES); /* without that of 128 jobs */
     options_clear(&options);
     options = fresh(); /* one GPU: the bound of the manual */
-    host = (struct options_host){.memory_bytes = 2 * GIB + 64 * MIB, .cpus = 64, .devices = 1,
-                                 .slots = 8, .ahead = 128 + 256};
+    host = (struct options_host){.memory_bytes = 2252 * MIB, .cpus = 64, .devices = 1, .slots = 8,
+                                 .ahead = INFLIGHT_AHEAD_MAX + INFLIGHT_DEVICE_MAX};
     assert_true(resolve(&options, &host) <= host.memory_bytes);
     options_clear(&options);
     options = fresh(); /* too little for one worker: the daemon warns and runs */
