@@ -107,9 +107,9 @@ static enum status check_pair(const struct job_run *run, size_t index, const str
                               const struct format *to, struct error *error)
 {
     char text[40];
-    const char *refusal = codec_refusal(&formats[FORMAT_jxl], true);
     if (!run->job.outputs[index].encoder.recompress)
         return STATUS_OK;
+    const char *refusal = codec_refusal(&formats[FORMAT_jxl], true); /* may start a process */
     if (format_recompressed(from) != to)
         return error_set(error, STATUS_BAD_JOB,
                          "%s.recompress makes a JPEG XL of a JPEG, or a JPEG of a JPEG XL; the "

@@ -2,6 +2,9 @@
  * test_jpeg_outputs.c - the parameters of JPEG outputs: subsampling, Huffman tables, and a limit of
  * the file's size.
  */
+#include <stdlib.h>
+#include <sys/stat.h>
+
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -179,6 +182,38 @@ TEST(test_max_bytes_of_a_key)
     assert_true(json_number(result, "outputs.0.bytes") == json_number(result, "outputs.1.bytes"));
     assert_true(json_number(result, "outputs.0.quality") > 0);
     check_done(result);
+}
+
+static size_t count_starts(const char *path)
+{
+    size_t length = 0;
+    free(text_file_bytes(path, &length));
+    return length;
+}
+
+/* JPEGs need no codec process: if it cannot start, no job with JPEGs tries to start it. */
+TEST(test_no_codec_process)
+{
+    char *starts = text_keep(strdup(text_of("%s/starts", w->folder)));
+    char *program = text_keep(strdup(text_of("%s/codec", w->folder)));
+    char *before = text_keep(strdup(getenv("GPUIMGD_CODEC")));
+    const char *script = text_of("#!/bin/sh\nprintf x >> %s\nexit 1\n", starts);
+    assert_true(text_file_write(program, script, strlen(script)));
+    assert_int_equal(chmod(program, 0755), 0);
+    check_stop(&w->daemons[0]);
+    setenv("GPUIMGD_CODEC", program, 1);
+    struct process *daemon = start_ready(0);
+    setenv("GPUIMGD_CODEC", before, 1);
+    size_t count = count_starts(starts);
+    assert_true(count > 0);
+    for (int i = 0; i < 3; i++)
+        check_done(check_answer(w,
+                                "{'inputs':['photo.jpg','gray.jpg'],'output':'t%d.tar',"
+                                "'ops':['sobel']}",
+                                i));
+    check_done(check_answer(w, "{'input':'photo.jpg','output':'t.jpg'}"));
+    assert_int_equal(count_starts(starts), count);
+    check_stop(daemon);
 }
 
 WORLD_MAIN(ONE_WORLD, .fill = put_images, .start = true)
