@@ -5,6 +5,7 @@
 
 #include "conf/log.h"
 #include "queue/job/instance.h"
+#include "queue/lease/lease_impl.h"
 #include "tests/fixtures/measure.h"
 #include "tests/fixtures/process.h"
 #include "tests/fixtures/redis_server.h"
@@ -113,6 +114,15 @@ static bool all_ready(void)
     return true;
 }
 
+/* Whether a shard does not know yet that its list has jobs. */
+static bool is_any_idle(void)
+{
+    for (uint32_t i = 0; i < SHARDS; i++)
+        if (rig.group->queues[i]->idle.now)
+            return true;
+    return false;
+}
+
 static void set_up(uint32_t places, bool two_servers)
 {
     struct queue_events events = {NULL, on_leased, on_lost, on_settled, NULL, NULL};
@@ -178,7 +188,8 @@ TEST(a_slow_shard_keeps_to_its_share)
     group_set_places(rig.group, 0, 0, true);
     for (unsigned shard = 0; shard < SHARDS; shard++)
         push(shard, 100);
-    run_for(500); /* until all of them know that they have jobs */
+    run_for(100);
+    run_until(!is_any_idle());
     offer();
     while (rig.leased[0] + rig.leased[2] < 90) {
         run_until(rig.leased[0] + rig.leased[2] > rig.settled);
@@ -209,7 +220,8 @@ TEST(no_job_waits_for_the_places_of_a_slow_shard)
     run_for(600); /* until all shards are idle, also on a busy machine */
     group_set_places(rig.group, 0, 0, true);
     push(1, 10);
-    run_for(600); /* until shard 1 knows that it has jobs */
+    run_for(100);
+    run_until(!rig.group->queues[1]->idle.now); /* shard 1 knows that it has jobs */
     kill(rig.other->pid, SIGSTOP);
     offer();
     run_for(100); /* until FETCH of shard 1 has asked for all places, while shard 0 is idle */
