@@ -354,13 +354,13 @@ struct part {
 void cuda_batch_prepare(struct engine_task *task)
 {
     const struct plan *plan = task->plan;
-    float *bytes = task->part_bytes;
+    double *bytes = task->part_bytes;
     static_assert(PARTS == sizeof task->part_bytes / sizeof *bytes, "one for each part");
-    bytes[H2D] = (float)(cuda_is_progressive(task) ? 0 : plan->input_bytes);
-    bytes[DECODE] = (float)(decodes(plan) ? plan->source.file.bytes : 0);
-    bytes[KERNEL] = (float)plan->device_bytes;
-    bytes[ENCODE] = (float)encoded_bytes(plan);
-    bytes[D2H] = (float)plan->output_bytes; /* an upper bound: files may be shorter */
+    bytes[H2D] = (double)(cuda_is_progressive(task) ? 0 : plan->input_bytes);
+    bytes[DECODE] = (double)(decodes(plan) ? plan->source.file.bytes : 0);
+    bytes[KERNEL] = (double)plan->device_bytes;
+    bytes[ENCODE] = (double)encoded_bytes(plan);
+    bytes[D2H] = (double)plan->output_bytes; /* an upper bound: files may be shorter */
 }
 
 static bool elapsed_ns(cudaEvent_t from, cudaEvent_t to, uint64_t *ns)
@@ -401,7 +401,7 @@ static void give_share(struct engine_task *task, struct part *parts, bool placed
                               &task->encode_at_ns, &task->d2h_at_ns};
     for (int i = 0; i < PARTS; i++) {
         struct part *part = &parts[i];
-        uint64_t share_ns = (uint64_t)((double)task->part_bytes[i] * part->byte_ns);
+        uint64_t share_ns = (uint64_t)(task->part_bytes[i] * part->byte_ns);
         *ms[i] += (double)share_ns * 1e-6;
         if (placed && *at_ns[i] == 0)
             *at_ns[i] = part->began_ns + part->shared_ns;
@@ -416,7 +416,7 @@ static void share_out(struct cuda_slot *slot, struct part *parts, bool placed)
     list_each (node, &slot->tasks) {
         const struct engine_task *task = cuda_task(node);
         for (int i = 0; i < PARTS && task->error.status == STATUS_OK; i++)
-            parts[i].bytes += (double)task->part_bytes[i];
+            parts[i].bytes += task->part_bytes[i];
     }
     for (int i = 0; i < PARTS; i++)
         if (parts[i].bytes > 0)

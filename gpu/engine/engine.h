@@ -105,7 +105,7 @@ struct engine_task {
     size_t scans_bytes;       /* The same for a progressive file's first batch, or 0. The member
                                  before is then for its second batch. */
     size_t scans_at;          /* of a progressive file: jpeg_scans_at */
-    float part_bytes[5];      /* by which it shares the times of its batch: cuda_batch.c */
+    double part_bytes[5];     /* by which it shares the times of its batch: cuda_batch.c */
     bool has_own_tables;      /* its file's Huffman tables are read to describe its batch */
     const void *prepared;     /* jpeg_decode_image.prepared */
 };
