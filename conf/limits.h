@@ -224,6 +224,8 @@
 /* Jobs with many images that run at once, at most (options_sets): each reads its archive, or writes
  * its tar, with one worker at a time. */
 #define SETS_MAX 64
+/* The tars and arrays of these jobs that are open at once: one for each, and so many more. */
+#define SET_PACKS_MORE JOB_OUTPUTS_MAX
 /* Images of such a job that have begun and whose predecessors have not all ended: as many as a
  * device has of small images, or a slow one lets the others wait. */
 #define SET_WINDOW 2048

@@ -28,10 +28,14 @@
  * and the files of the configuration. Worker: an input and an overlay; an output, its folder, the
  * next folder of its path and the file that it replaces; the socket and the memory of the codec
  * process, and one more of each while that process starts; and those of the process of an
- * animation. Shard: two connections and their successors. Transfer: its connection and the lookup.
- * Device: those of the CUDA driver, about. */
+ * animation. Job with many images that runs: its archive, a file for images that wait, the folders
+ * of the last input and output, and a tar with its folder. The outputs of such jobs: further tars
+ * with their folders. Shard: two connections and their successors. Transfer: its connection and the
+ * lookup. Device: those of the CUDA driver, about. */
 #define DESCRIPTORS_BASE     48
 #define DESCRIPTORS_WORKER   12
+#define DESCRIPTORS_SET      6
+#define DESCRIPTORS_PACKS    (2 * SET_PACKS_MORE)
 #define DESCRIPTORS_SHARD    4
 #define DESCRIPTORS_TRANSFER 2
 #define DESCRIPTORS_DEVICE   64
@@ -403,8 +407,9 @@ uint64_t options_memory_max(const struct options *options, const struct options_
 
 uint64_t options_descriptors_min(const struct options *options, uint32_t devices)
 {
-    uint64_t sum = DESCRIPTORS_BASE + devices * DESCRIPTORS_DEVICE +
+    uint64_t sum = DESCRIPTORS_BASE + DESCRIPTORS_PACKS + devices * DESCRIPTORS_DEVICE +
                    (options->workers ? options->workers : 1) * DESCRIPTORS_WORKER +
+                   options_sets(options, devices > 0) * DESCRIPTORS_SET +
                    options->shards * DESCRIPTORS_SHARD;
     if (*options->metrics_listen)
         sum += HTTP_CONNECTIONS_MAX;

@@ -92,7 +92,7 @@ uint32_t options_sets(const struct options *options, bool has_devices);
 uint64_t options_memory_max(const struct options *options, const struct options_host *host);
 
 /* Returns the least limit of open files (RLIMIT_NOFILE) with which no job fails because descriptors
- * are short. 0 workers count as one. */
+ * are short. 0 workers, which means auto, count as one. */
 uint64_t options_descriptors_min(const struct options *options, uint32_t devices);
 
 /* Moves the reloadable options of `fresh` into `live`, and logs each change. Logs a warning for

@@ -379,7 +379,7 @@ struct memory_sink {
 static enum status need_room(struct job_run *run, size_t bytes, struct error *error)
 {
     size_t needed = bytes + run->values_bytes, room = run->reserved.results_room;
-    bool is_packed = run->set && run->set->has_packs; /* the admitted memory is the limit */
+    bool is_packed = run->set && run->set->pack_count > 0; /* the admitted memory is the limit */
     if (bytes > KEY_OUTPUTS_BYTES_MAX && !is_packed)  /* uncovered: memory */
         return error_set(error, STATUS_ENCODE_FAILED,
                          "the outputs to keys and URLs are larger than %llu bytes in total, the "

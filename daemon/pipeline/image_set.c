@@ -34,7 +34,7 @@ struct image_set *image_set_create(struct job_run *run)
     files_known_open(&set->outputs_known);
     bool has_tars = false;
     for (size_t i = 0; i < run->job.output_count; i++) {
-        set->has_packs |= run->job.outputs[i].pack != JOB_FILES;
+        set->pack_count += run->job.outputs[i].pack != JOB_FILES;
         has_tars |= run->job.outputs[i].pack == JOB_TAR;
     }
     set->source = (struct set_source){.job = &run->job,
@@ -74,6 +74,8 @@ static void destroy(struct image_set *set)
     for (size_t i = 0; set->packs && i < JOB_OUTPUTS_MAX; i++)
         set_pack_end(&set->packs[i]);
     set_source_close(&set->source);
+    if (set->is_spooled)
+        atomic_fetch_sub(&set->pipeline->inputs_open, 1);
     files_spool_close(&set->spill);
     files_known_close(&set->inputs_known);
     files_known_close(&set->outputs_known);

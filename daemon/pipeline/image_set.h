@@ -68,7 +68,8 @@ struct image_set {
 
     bool is_active;    /* it may run images: pipeline->sets_active counts it */
     _Atomic bool is_opened; /* the source, and the packs */
-    bool has_packs;    /* some output is a tar or an array */
+    bool is_spooled;        /* the archive is in a file of its own, which counts as an open input */
+    uint32_t pack_count;    /* outputs that are a tar or an array */
     bool must_spill;   /* for the worker: set_spill.h */
     bool is_finishing; /* the worker puts the packs in their places */
     bool is_placed;    /* they are there */

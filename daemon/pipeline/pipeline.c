@@ -81,6 +81,10 @@ static void offer_places(struct pipeline *pipeline)
     size_t slots = !open ? 0 : all < texts ? all : texts;
     if (pipeline->sets.length > pipeline->sets_active) /* other daemons may have turns for them */
         slots = slots < pipeline->sets_max ? slots : pipeline->sets_max;
+    /* A job may keep its input open while it waits: an archive from Redis is in a file. */
+    size_t inflight = pipeline_inflight(pipeline), most = pipeline->inputs_open_max;
+    size_t files = most > inflight ? most - inflight : 0;
+    slots = slots < files ? slots : files;
     size_t places = free < slots ? free : slots;
     pipeline->has_places = places > 0 || !open;
     group_set_places(pipeline->group, (uint32_t)places, (uint32_t)(slots - places), open);
@@ -276,8 +280,9 @@ static void open_admission(struct pipeline *pipeline)
 static uint32_t inputs_open_max(void)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < INFLIGHT_CEILING
-               ? (uint32_t)limit.rlim_cur / 2 : INFLIGHT_CEILING;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < INT32_MAX
+               ? (uint32_t)(limit.rlim_cur / 2)
+               : INT32_MAX;
 }
 
 static void open_dispatch(struct pipeline *pipeline)

@@ -12,7 +12,7 @@ static bool is_held(const struct set_item *item)
 
 bool set_spill_helps(struct image_set *set)
 {
-    for (uint64_t i = set->packed; set->has_packs && i < set->read; i++)
+    for (uint64_t i = set->packed; set->pack_count > 0 && i < set->read; i++)
         if (is_held(image_set_item(set, i)))
             return true;
     return false;

@@ -98,9 +98,12 @@ static bool is_animation(const struct job_run *owner)
     return owner->job.source == JOB_ANIMATION;
 }
 
-/* Further animations let other jobs pass, because each holds a canvas (set_source.sharers). */
+/* Further animations let other jobs pass, because each holds a canvas (set_source.sharers). A job
+ * whose tars would exceed the descriptors for them does not, or jobs with fewer would always be
+ * first. */
 static void activate(struct pipeline *pipeline)
 {
+    uint32_t packs_max = pipeline->sets_max + SET_PACKS_MORE;
     list_each (node, &pipeline->sets) {
         struct image_set *set = container_of(node, struct image_set, node);
         if (pipeline->sets_active == pipeline->sets_max)
@@ -109,8 +112,11 @@ static void activate(struct pipeline *pipeline)
             (is_animation(set->owner) &&
              pipeline->animations_active == pipeline->animations_max))
             continue;
+        if (pipeline->packs_active + set->pack_count > packs_max)
+            return;
         set->is_active = true;
         pipeline->sets_active++;
+        pipeline->packs_active += set->pack_count;
         pipeline->animations_active += is_animation(set->owner);
     }
 }
@@ -134,7 +140,7 @@ static enum stage_result judge(struct image_set *set)
         owner->error = set->first_error;
         return RESULT_END;
     }
-    set->is_finishing = set->has_packs && !set->is_placed;
+    set->is_finishing = set->pack_count > 0 && !set->is_placed;
     set->is_unshared = set->references == 2; /* the job, and pipeline->sets */
     return set->is_finishing ? RESULT_RUN : RESULT_NEXT;
 }
@@ -225,9 +231,9 @@ void set_stage_pump(struct pipeline *pipeline)
 
 bool set_stage_waits(struct job_run *run)
 {
-    if (run->set->has_packs)
+    if (run->set->pack_count > 0)
         set_item_mark(run->item, ITEM_DONE);
-    return run->set->has_packs;
+    return run->set->pack_count > 0;
 }
 
 /* After an upload. */
@@ -271,6 +277,7 @@ static void part_from(struct job_run *run)
     struct image_set *set = run->set;
     set_stage_stop(run);
     run->pipeline->sets_active -= set->is_active;
+    run->pipeline->packs_active -= set->is_active ? set->pack_count : 0;
     run->pipeline->animations_active -= set->is_active && is_animation(run);
     set->is_active = false;
     set->owner = NULL;
@@ -371,6 +378,8 @@ enum stage_result set_stage_read(struct job_run *run, struct worker_tools *tools
         set_work_judge_spool(run, &spool, tools);
         return RESULT_NEXT;
     }
+    run->set->is_spooled = true;
+    atomic_fetch_add(&run->pipeline->inputs_open, 1);
     free(run->input.loaded); /* spine_done returns its budget, on the loop */
     run->input.loaded = NULL;
     return RESULT_NEXT;

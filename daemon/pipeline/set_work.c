@@ -36,7 +36,7 @@
 static uint64_t oldest(const struct image_set *set)
 {
     uint64_t first = set->first, packed = set->packed;
-    return set->has_packs && packed < first ? packed : first;
+    return set->pack_count > 0 && packed < first ? packed : first;
 }
 
 bool set_work_can_read(const struct image_set *set)
@@ -370,7 +370,7 @@ bool set_work_is_due(struct image_set *set)
     if (!set_source_is_quick(&set->source) && set_work_can_read(set) && has_room(set) &&
         set->read - set->begun <= STEP_READS)
         return true;
-    if (!set->has_packs || set->packed == set->read)
+    if (set->pack_count == 0 || set->packed == set->read)
         return false;
     enum set_item_state state = atomic_load(&image_set_item(set, set->packed)->state);
     return state == ITEM_DONE && is_worth_writing(set);
@@ -381,7 +381,7 @@ void set_work(struct job_run *run, struct worker_tools *tools)
     struct image_set *set = run->set;
     if (!set->is_opened)
         open_set(run);
-    if (run->error.status == STATUS_OK && set->has_packs)
+    if (run->error.status == STATUS_OK && set->pack_count > 0)
         pack_images(run);
     if (run->error.status == STATUS_OK && set->must_spill)
         set_spill(run);

@@ -29,6 +29,7 @@ struct pipeline {
     struct list sets; /* of struct image_set, from STAGE_SET until their images have ended */
     uint32_t sets_active, sets_max;
     uint32_t animations_active, animations_max; /* of these sets */
+    uint32_t packs_active;                      /* tars and arrays of these sets */
     bool has_places;       /* that were offered to the queue last */
     uint64_t made_room_ns; /* when a set that waits for its turn last went back to make room */
     uint64_t pumped_ns;   /* when set_stage_pump last began: one look at the clock for all images */
@@ -56,7 +57,7 @@ struct pipeline {
     double job_ms;      /* a worker's time per job, a moving average; negative: unknown */
     bool paused;
     _Atomic bool failed; /* set on the loop; a worker checks it before each stage */
-    _Atomic uint32_t inputs_open; /* files that jobs have open */
+    _Atomic uint32_t inputs_open; /* files that jobs have open, also archives from Redis */
     uint32_t inputs_open_max;     /* that may stay open after the read */
     bool reads_wait;              /* line_pump must look for reads that are not started */
     uint64_t files_given; /* number of times that an input's memory was returned to the pool */

@@ -8,6 +8,7 @@
 
 #include "conf/limits.h"
 #include "tests/fixtures/ctl.h"
+#include "tests/fixtures/shard.h"
 #include "tests/fixtures/test_world.h"
 #include "tests/fixtures/text_file.h"
 
@@ -81,7 +82,7 @@ TEST(test_command_line_names_all_errors)
 }
 
 /* Starts the daemon with these limits of open files. */
-static void start_limited(struct process *process, unsigned soft, unsigned hard)
+static void start_limited(struct process *process, unsigned soft, unsigned hard, unsigned workers)
 {
     const char *path = text_of("%s/limited", w->folder);
     const char *shell = text_of("#!/bin/sh\nulimit -Sn %u && ulimit -Hn %u && exec %s \"$@\"\n",
@@ -91,12 +92,41 @@ static void start_limited(struct process *process, unsigned soft, unsigned hard)
     const char *args[] = {text_of("--input_root=%s", w->in),
                           text_of("--output_root=%s", w->out),
                           text_of("--redis=%s", w->redis->address),
-                          "--workers=2",
+                          text_of("--workers=%u", workers),
+                          "--inflight=300",
                           "--engine=cpu",
                           NULL};
     struct process_options options = {
         .program = path, .args = args, .folder = w->folder, .name = "limited"};
     assert_true(process_start(process, &options));
+}
+
+/* Returns the least limit of open files that the daemon demands when it has this one. */
+static unsigned limit_needed(unsigned limit, unsigned workers)
+{
+    struct process process;
+    unsigned needed = 0;
+    start_limited(&process, limit, limit, workers);
+    assert_int_equal(process_wait(&process, 20), 78);
+    char *log = process_log(&process), *text = strstr(log, "must be at least ");
+    assert_non_null(strstr(log, text_of("the limit of open files is %u;", limit)));
+    assert_true(text && sscanf(text, "must be at least %u: raise", &needed) == 1);
+    free(log);
+    unlink(process.log_path);
+    process_clear(&process);
+    return needed;
+}
+
+static void stop_limited(struct process *process)
+{
+    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:dead"), 0);
+    process_signal(process, SIGTERM);
+    assert_int_equal(process_wait(process, 20), 0);
+    char *log = process_log(process);
+    if (strstr(log, "Too many open files"))
+        fail_msg("descriptors were short: %s", log);
+    free(log);
+    process_clear(process);
 }
 
 /* A shortage of descriptors costs no job an attempt: the daemon raises a low soft limit, and with a
@@ -110,26 +140,43 @@ TEST(test_few_descriptors)
 #else
     const char *format = "png";
 #endif
-    unsigned needed = 0;
-    for (unsigned limit = 20; limit <= 120; limit += 100) {
-        start_limited(&process, limit, limit);
-        assert_int_equal(process_wait(&process, 20), 78);
-        char *log = process_log(&process), *text = strstr(log, "must be at least ");
-        assert_non_null(strstr(log, text_of("the limit of open files is %u;", limit)));
-        assert_true(text && sscanf(text, "must be at least %u: raise", &needed) == 1);
-        free(log);
-        unlink(process.log_path);
-        process_clear(&process);
-    }
-    start_limited(&process, 20, needed);
+    unsigned needed = limit_needed(20, 2);
+    assert_int_equal(limit_needed(needed - 1, 2), needed);
+    start_limited(&process, 20, needed, 2);
     for (int i = 0; i < jobs; i++)
         world_push(w, "{'input':'p.jpg','output':'a/b/%d.%s','id':'%d'}", i, format, i);
     take_jobs(jobs);
-    assert_int_equal(redis_integer(w->client, "LLEN gpuimgd:dead"), 0);
-    process_signal(&process, SIGTERM);
-    assert_int_equal(process_wait(&process, 20), 0);
-    process_clear(&process);
+    stop_limited(&process);
 }
+
+#ifdef GPUIMGD_ARCHIVE
+/* More jobs than run at once have an archive from Redis, which is in a file while they wait, and
+ * each writes as many tars as a job can, to folders of their own. */
+TEST(test_few_descriptors_for_tars)
+{
+    enum { jobs = 60, workers = 12, images = 20 };
+    struct process process;
+    struct shard_member members[images];
+    struct picture_file png = picture_png(&(struct picture_png){.width = 9, .height = 7});
+    for (unsigned i = 0; i < images; i++)
+        members[i] = (struct shard_member){text_of("%u.png", i), png.bytes, png.length};
+    struct picture_file tar = shard_make(members, images);
+    freeReplyObject(redis_command(w->client, "SET gpuimgd:img:tar %b", tar.bytes, tar.length));
+    picture_free(&tar);
+    picture_free(&png);
+    start_limited(&process, 20, limit_needed(20, workers), workers);
+    for (int i = 0; i < jobs; i++) {
+        char outputs[JOB_OUTPUTS_MAX * 80], *at = outputs;
+        for (int k = 0; k < JOB_OUTPUTS_MAX; k++)
+            at += sprintf(at, "%s{'output':{'path':'%d/%d/o.tar','format':'png'}}", k ? "," : "", i,
+                          k);
+        world_push(w, "{'inputs':{'archive':{'key':'gpuimgd:img:tar'}},'outputs':[%s],'id':'%d'}",
+                   outputs, i);
+    }
+    take_jobs(jobs);
+    stop_limited(&process);
+}
+#endif
 
 TEST(test_check_of_configuration)
 {

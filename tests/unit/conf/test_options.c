@@ -117,8 +117,10 @@ TEST(the_least_descriptors_are_those_of_the_manual)
     struct error error = {0};
     assert_true(options_set(&options, "workers", "3", &error));
     assert_true(options_set(&options, "shards", "2", &error));
-    assert_int_equal(options_descriptors_min(&options, 0), 96 + 24 * 3 + 8 * 2);
-    assert_int_equal(options_descriptors_min(&options, 2), 96 + 24 * 3 + 8 * 2 + 128 * 2);
+    assert_int_equal(options_descriptors_min(&options, 0), 160 + 24 * 3 + 8 * 2 + 12 * 3);
+    assert_int_equal(options_descriptors_min(&options, 2), 160 + 24 * 3 + 8 * 2 + 12 * 6 + 128 * 2);
+    assert_true(options_set(&options, "workers", "50", &error));
+    assert_int_equal(options_descriptors_min(&options, 1), 160 + 24 * 50 + 8 * 2 + 12 * 64 + 128);
     options_clear(&options);
 }
 
