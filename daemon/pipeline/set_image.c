@@ -359,15 +359,11 @@ static void note_length(const struct job_run *run)
     *mean = *mean > 0 ? *mean + (ms - *mean) / 16 : ms;
 }
 
-static void note_success(struct image_set *set, const struct job_run *run)
+void set_image_count_outputs(const struct job_run *run)
 {
-    note_length(run);
-    set->done++;
+    struct image_set *set = run->set;
     set->device = run->reserved.device;
-    set->pixels += (uint64_t)run->info.width * run->info.height;
     for (size_t i = 0; i < run->job.output_count; i++) {
-        if (run->outputs[i].values)
-            image_set_note_values(set, run->item, i, run->outputs[i].values);
         struct set_total *total = &set->totals[i];
         total->format = run->outputs[i].format;
         total->encoder = run->outputs[i].encoder;
@@ -376,6 +372,17 @@ static void note_success(struct image_set *set, const struct job_run *run)
         total->images += run->outputs[i].bytes > 0;
         total->bytes += run->outputs[i].bytes;
     }
+}
+
+static void note_success(struct image_set *set, const struct job_run *run)
+{
+    note_length(run);
+    set->done++;
+    set->pixels += (uint64_t)run->info.width * run->info.height;
+    for (size_t i = 0; i < run->job.output_count; i++)
+        if (run->outputs[i].values)
+            image_set_note_values(set, run->item, i, run->outputs[i].values);
+    set_image_count_outputs(run);
 }
 
 static void leave_set(struct job_run *run, enum set_item_state state)

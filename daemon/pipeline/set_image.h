@@ -24,6 +24,9 @@ bool set_image_begin(struct image_set *set, struct set_item *item);
 bool set_image_joins(struct job_run *run);
 /* STAGE_ACK of the run, or STAGE_SET: tells the set how the image has ended, and frees the slot. */
 void set_image_end(struct job_run *run);
+/* Counts the outputs of a finished image for the result: files, keys and URLs, not tars and arrays.
+ */
+void set_image_count_outputs(const struct job_run *run);
 /* The worker of the image hangs, or the daemon gives all jobs back: the run becomes a zombie.
  * error: NULL: the job returns to the queue. */
 void set_image_abandon(struct job_run *run, const struct error *error);

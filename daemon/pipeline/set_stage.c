@@ -258,7 +258,9 @@ enum stage_result set_stage_enter(struct job_run *run)
     return RESULT_WAIT;
 }
 
-/* Its images end without a result, and none of them renames a file or starts an upload any more. */
+/* Its images end without a result, and none of them renames a file or starts an upload any more.
+ * The other outputs of those that wait for their turn in a tar are in their places, which the
+ * result says. */
 void set_stage_stop(struct job_run *run)
 {
     struct image_set *set = run->set;
@@ -266,6 +268,8 @@ void set_stage_stop(struct job_run *run)
         struct job_run *image = image_set_item(set, i)->run;
         if (!image || !job_run_is_open(image))
             continue;
+        if (image->stage == STAGE_SET)
+            set_image_count_outputs(image);
         job_run_decide(image, OUTCOME_LOST);
         if (image->stage == STAGE_UPLOAD)
             pipeline_resume(image, RESULT_END);

@@ -88,6 +88,31 @@ TEST(test_links_are_counted)
     check_stop(daemon);
 }
 
+/* ---- failed jobs ---------------------------------------------------------------------------- */
+
+/* Two images wait for their turn in the tar behind a slow one, and their files are in their places,
+ * when an image whose end is missing fails the job. */
+TEST(test_files_of_a_failed_job_are_counted)
+{
+    put_png("large.png", .width = 3000, .height = 2000, .colour_type = 2, .level = 1);
+    world_put_slow(w);
+    assert_int_equal(ctl_run(w, "head -c -1000 in/slow.png > in/cut.png").status, 0);
+    struct process *daemon = start_ready(0, "--workers=3");
+    cJSON *result =
+        check_answer(w, "{'inputs':['large.png','cut.png','a/0.jpg','a/1.jpg'],'on_error':'fail',"
+                        "'outputs':[{'output':'fail/%%n.png','ops':['sobel']},"
+                        "{'output':{'path':'fail.tar','format':'png'},'ops':['sobel']}]}");
+    check_has(result, "{'outputs.0.format':'png','outputs.0.encoder':'cpu'}");
+    double images = json_number(result, "outputs.0.images"), files = 0;
+    for (int i = 0; i < 4; i++)
+        files += access(out_path(text_of("fail/00000%d.png", i)), F_OK) == 0;
+    /* A worker may move the slow one to its place at that moment. */
+    assert_true(images >= 2 && images <= files && images >= files - 1);
+    check_failed(result, "decode_failed", "of 1200 rows", NULL);
+    assert_int_equal(access(out_path("fail.tar"), F_OK), -1);
+    check_stop(daemon);
+}
+
 /* ---- the log -------------------------------------------------------------------------------- */
 
 /* The images of a job are no jobs. */
