@@ -96,11 +96,18 @@ void image_set_unref(struct image_set *set)
         destroy(set);
 }
 
+void image_set_forget_packs(struct image_set *set)
+{
+    set->pipeline->packs_open -= set->holds_packs ? set->pack_count : 0;
+    set->holds_packs = false;
+    pipeline_wake(set->pipeline); /* another job may have its turn */
+}
+
 void image_set_adopt(struct image_set *set, struct job_run *run)
 {
     set->owner = NULL;
     set->has_zombie = false; /* its worker has returned */
-    pipeline_wake(set->pipeline);
+    image_set_forget_packs(set);
     set->source.job = &set->job;
     set->job = run->job;
     memset(&run->job, 0, sizeof run->job);

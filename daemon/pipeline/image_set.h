@@ -70,6 +70,7 @@ struct image_set {
     _Atomic bool is_opened; /* the source, and the packs */
     bool is_spooled;        /* the archive is in a file of its own, which counts as an open input */
     uint32_t pack_count;    /* outputs that are a tar or an array */
+    bool holds_packs;       /* pipeline->packs_open counts them */
     bool must_spill;   /* for the worker: set_spill.h */
     bool is_finishing; /* the worker puts the packs in their places */
     bool is_placed;    /* they are there */
@@ -127,6 +128,8 @@ static inline void set_item_mark(struct set_item *item, enum set_item_state stat
 struct image_set *image_set_create(struct job_run *run);
 /* Loop only. The last one frees the set. */
 void image_set_unref(struct image_set *set);
+/* The job has ended, or is a zombie, which may last: its tars and arrays do not count any more. */
+void image_set_forget_packs(struct image_set *set);
 /* The job ends: takes its struct job and its operations, which images may still use. Loop only. */
 void image_set_adopt(struct image_set *set, struct job_run *run);
 

@@ -98,9 +98,9 @@ static bool is_animation(const struct job_run *owner)
     return owner->job.source == JOB_ANIMATION;
 }
 
-/* Further animations let other jobs pass, because each holds a canvas (set_source.sharers). A job
- * whose tars would exceed the descriptors for them does not, or jobs with fewer would always be
- * first. */
+/* Further animations let other jobs pass, because each holds a canvas (set_source.sharers). No job
+ * passes one that waits for the descriptors of its tars, or jobs with fewer would always be first.
+ */
 static void activate(struct pipeline *pipeline)
 {
     uint32_t packs_max = pipeline->sets_max + SET_PACKS_MORE;
@@ -112,11 +112,12 @@ static void activate(struct pipeline *pipeline)
             (is_animation(set->owner) &&
              pipeline->animations_active == pipeline->animations_max))
             continue;
-        if (pipeline->packs_active + set->pack_count > packs_max)
+        if (pipeline->packs_open + set->pack_count > packs_max)
             return;
         set->is_active = true;
         pipeline->sets_active++;
-        pipeline->packs_active += set->pack_count;
+        pipeline->packs_open += set->pack_count;
+        set->holds_packs = true;
         pipeline->animations_active += is_animation(set->owner);
     }
 }
@@ -258,8 +259,8 @@ enum stage_result set_stage_enter(struct job_run *run)
     return RESULT_WAIT;
 }
 
-/* Its images end without a result, and none of them renames a file or starts an upload any more.
- * The other outputs of those that wait for their turn in a tar are in their places, which the
+/* Its images end without a result, and none of them renames a file or starts an upload any more. Of
+ * those that wait for their turn in a tar, files, keys and URLs are in their places, which the
  * result says. */
 void set_stage_stop(struct job_run *run)
 {
@@ -268,7 +269,7 @@ void set_stage_stop(struct job_run *run)
         struct job_run *image = image_set_item(set, i)->run;
         if (!image || !job_run_is_open(image))
             continue;
-        if (image->stage == STAGE_SET)
+        if (atomic_load(&image->at) == STAGE_SET) /* also if its worker has not returned it */
             set_image_count_outputs(image);
         job_run_decide(image, OUTCOME_LOST);
         if (image->stage == STAGE_UPLOAD)
@@ -281,7 +282,6 @@ static void part_from(struct job_run *run)
     struct image_set *set = run->set;
     set_stage_stop(run);
     run->pipeline->sets_active -= set->is_active;
-    run->pipeline->packs_active -= set->is_active ? set->pack_count : 0;
     run->pipeline->animations_active -= set->is_active && is_animation(run);
     set->is_active = false;
     set->owner = NULL;
@@ -297,6 +297,7 @@ void set_stage_leave(struct job_run *run)
 void set_stage_abandon(struct job_run *run)
 {
     run->set->has_zombie = true;
+    image_set_forget_packs(run->set);
     part_from(run);
 }
 

@@ -29,7 +29,7 @@ struct pipeline {
     struct list sets; /* of struct image_set, from STAGE_SET until their images have ended */
     uint32_t sets_active, sets_max;
     uint32_t animations_active, animations_max; /* of these sets */
-    uint32_t packs_active;                      /* tars and arrays of these sets */
+    uint32_t packs_open;   /* tars and arrays of jobs that Redis has not acknowledged */
     bool has_places;       /* that were offered to the queue last */
     uint64_t made_room_ns; /* when a set that waits for its turn last went back to make room */
     uint64_t pumped_ns;   /* when set_stage_pump last began: one look at the clock for all images */
