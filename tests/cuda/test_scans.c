@@ -347,8 +347,9 @@ TEST(test_a_fault_in_the_middle_of_a_group)
     open_jobs(4, 1);
     hold_ends();
     jobs_submit(&jobs, 0, 4);
-    let_end(2);
-    wait_for_batches(1);
+    let_end(1);
+    wait_for_batches(1); /* a second image that ended now would be in this batch */
+    let_end(1);
     usleep(3 * DEVICE_SCANS_NS / 1000);
     jobs_set_fault("cudaStreamQuery", cudaErrorIllegalAddress, 1, 1);
     jobs_wait(&jobs, 4);
