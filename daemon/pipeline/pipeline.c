@@ -66,6 +66,12 @@ static size_t places_ahead(struct pipeline *pipeline)
     return ahead < pipeline->parts.ahead_max ? ahead : pipeline->parts.ahead_max;
 }
 
+/* Images of jobs with many that have begun. */
+static uint32_t images_in_flight(const struct pipeline *pipeline)
+{
+    return (uint32_t)(pipeline->image_slots - pipeline->free_images.length);
+}
+
 static void offer_places(struct pipeline *pipeline)
 {
     if (!pipeline->group)
@@ -82,8 +88,8 @@ static void offer_places(struct pipeline *pipeline)
     if (pipeline->sets.length > pipeline->sets_active) /* other daemons may have turns for them */
         slots = slots < pipeline->sets_max ? slots : pipeline->sets_max;
     /* A job may keep its input open while it waits: an archive from Redis is in a file. */
-    size_t inflight = pipeline_inflight(pipeline), most = pipeline->inputs_open_max;
-    size_t files = most > inflight ? most - inflight : 0;
+    size_t jobs = pipeline_inflight(pipeline) - images_in_flight(pipeline);
+    size_t most = pipeline->inputs_open_max, files = most > jobs ? most - jobs : 0;
     slots = slots < files ? slots : files;
     size_t places = free < slots ? free : slots;
     pipeline->has_places = places > 0 || !open;
@@ -211,12 +217,6 @@ uint32_t pipeline_unfinished(const struct pipeline *pipeline)
     for (enum stage stage = 0; stage < STAGE_ACK; stage++)
         total += pipeline->stages[stage].length;
     return (uint32_t)total;
-}
-
-/* Images of jobs with many that have begun. */
-static uint32_t images_in_flight(const struct pipeline *pipeline)
-{
-    return (uint32_t)(pipeline->image_slots - pipeline->free_images.length);
 }
 
 uint32_t pipeline_inflight(const struct pipeline *pipeline)

@@ -4,6 +4,8 @@
  * kernels while a test says so.
  */
 #include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "queue/redis/script.h"
@@ -25,15 +27,20 @@ static int open_with_standin(void **state)
     return program && access(program, X_OK) == 0 ? open_world(state) : 0;
 }
 
-static struct process *start(const char *more)
+static struct process *start_program(const char *program, const char *more)
 {
-    const struct process_options how = {.program = getenv("GPUIMGD_STANDIN")};
+    const struct process_options how = {.program = program};
     const char *const options[] = {"--engine=cuda", "--streams=2", "--webp=cpu", more, NULL};
     setenv("GPUIMGD_CUDA_FAULT", text_of("hold=%s", hold), 1);
     struct process *daemon = world_start_with(w, 0, &how, options);
     unsetenv("GPUIMGD_CUDA_FAULT");
     check_ready(daemon);
     return daemon;
+}
+
+static struct process *start(const char *more)
+{
+    return start_program(getenv("GPUIMGD_STANDIN"), more);
 }
 
 /* Starts a daemon, and leaves a job with this id on its device. more: further keys of the job. */
@@ -45,7 +52,7 @@ static struct process *start_with_held_job(const char *id, const char *more)
     struct process *daemon = start(NULL);
     assert_true(text_file_write(hold, "", 0));
     world_push(w, "{'id':'%s','input':'p.jpg','output':'%s.png','ops':['sobel']%s}", id, id, more);
-    world_until(w, 20, 1, "ZCARD gpuimgd:lease");
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
     process_sleep(patience(0.3)); /* until the job is on the device */
     return daemon;
 }
@@ -162,6 +169,35 @@ TEST(test_twice_as_many_sets_as_workers)
             check_done(check_next(w));
         wait_for_sets(0);
     }
+    check_stop(daemon);
+}
+
+/* With few descriptors, few jobs are in flight. The images of one are no jobs: while more of them
+ * are in flight, single jobs are fetched. */
+TEST(test_images_take_no_places_of_jobs)
+{
+    enum { images = 400, descriptors = 400, jobs = 20 };
+    if (!w->folder[0])
+        skip();
+    const char *limited = text_of("%s/limited", w->folder);
+    const char *shell = text_of("#!/bin/sh\nulimit -n %d && exec %s \"$@\"\n", descriptors,
+                                getenv("GPUIMGD_STANDIN"));
+    assert_true(text_file_write(limited, shell, strlen(shell)));
+    assert_int_equal(chmod(limited, 0700), 0);
+    struct process *daemon = start_program(limited, "--workers=2");
+    assert_true(text_file_write(hold, "", 0));
+    char inputs[images * 8] = "'p.jpg'";
+    for (size_t i = 1, end = strlen(inputs); i < images; i++)
+        end += (size_t)snprintf(inputs + end, sizeof inputs - end, ",'p.jpg'");
+    world_push(w, "{'inputs':[%s],'output':'images.tar','ops':['sobel']}", inputs);
+    assert_true(world_until(w, 20, 1, "ZCARD gpuimgd:lease"));
+    process_sleep(patience(1)); /* until its images are in flight */
+    for (int i = 0; i < jobs; i++)
+        world_push(w, "{'input':'p.jpg','output':'single-%d.png','ops':['sobel']}", i);
+    assert_true(world_until(w, 10, 1 + jobs, "ZCARD gpuimgd:lease"));
+    unlink(hold);
+    for (int i = 0; i < 1 + jobs; i++)
+        check_done(check_next(w));
     check_stop(daemon);
 }
 
