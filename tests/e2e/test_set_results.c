@@ -90,8 +90,8 @@ TEST(test_links_are_counted)
 
 /* ---- failed jobs ---------------------------------------------------------------------------- */
 
-/* Two images wait for their turn in the tar behind a slow one, and their files are in their places,
- * when an image whose end is missing fails the job. */
+/* A slow image holds up the tar. When a truncated image fails the job, the files of two later
+ * images are in their places. */
 TEST(test_files_of_a_failed_job_are_counted)
 {
     put_png("large.png", .width = 3000, .height = 2000, .colour_type = 2, .level = 1);
