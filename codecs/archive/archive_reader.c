@@ -18,9 +18,11 @@
 #undef ARCHIVE_FAILED
 
 enum { LARGE_READS = 4 };    /* after a small file: members until it is forgotten */
+enum { ZIP_AGAIN_MAX = 64 }; /* how often all headers of a zip may be read again */
 
 enum reader_state {
-    READER_BETWEEN, /* before the first member, or after one that was read */
+    READER_BETWEEN, /* before the first member, or after one that was read, or is broken */
+    READER_AGAIN,   /* so, but libarchive must begin again */
     READER_MEMBER,  /* the contents of a member can be read */
     READER_OVER,    /* after the end, or a failure */
 };
@@ -40,6 +42,8 @@ struct archive_reader {
     locale_t locale;      /* of the thread while it is in libarchive, which converts names to it */
     uint64_t members_max; /* for this format */
     uint64_t entries;     /* headers that were read, of all kinds */
+    uint64_t again;       /* headers that were read again */
+    bool is_fatal;        /* libarchive does not go on after the last contents */
     const char *name;     /* of the member */
     uint64_t bytes, modified_s;
     uint64_t offset;      /* of its contents in the file, or ARCHIVE_NO_OFFSET */
@@ -71,6 +75,7 @@ static enum status fail(struct archive_reader *reader, const char *over, struct 
 {
     const struct archive_source *source = &reader->source;
     const char *text = reader->archive ? archive_error_string(reader->archive) : NULL;
+    size_t length = text ? strcspn(text, "\n") : 0; /* some texts are lines */
     reader->state = READER_OVER;
     if (source->error.status != STATUS_OK)
         return error_set(error, source->error.status, "%s", source->error.text);
@@ -85,7 +90,8 @@ static enum status fail(struct archive_reader *reader, const char *over, struct 
                                 (unsigned long long)reader->limits.zip_bytes_max);
     if (reader->archive && archive_errno(reader->archive) == ENOMEM)
         return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
-    return refuse(reader, error, "is broken or truncated: %.100s", text ? text : "it ends early");
+    return refuse(reader, error, "is broken or truncated: %.*s", length < 100 ? (int)length : 100,
+                  text ? text : "");
 }
 
 /* ---- opening ---- */
@@ -228,14 +234,23 @@ struct archive_reader *archive_reader_open(int fd, const struct archive_limits *
     return NULL;
 }
 
-void archive_reader_close(struct archive_reader *reader)
+/* Ends the reading with libarchive. */
+static void stop(struct archive_reader *reader)
 {
-    if (!reader)
-        return;
     archive_read_free(reader->archive);
     archive_entry_free(reader->entry);
     if (reader->locale)
         freelocale(reader->locale);
+    reader->archive = NULL;
+    reader->entry = NULL;
+    reader->locale = (locale_t)0;
+}
+
+void archive_reader_close(struct archive_reader *reader)
+{
+    if (!reader)
+        return;
+    stop(reader);
     archive_source_clear(&reader->source);
     free(reader);
 }
@@ -282,6 +297,28 @@ static enum status read_header(struct archive_reader *reader, bool *is_end, stru
     if (*is_end || (result != ARCHIVE_OK && result != ARCHIVE_WARN))
         return fail(reader, reads_directory ? NULL : "has headers of more than 128 KiB", error);
     return count_entry(reader, error);
+}
+
+/* Returns to the last header of a zip. libarchive goes on after no ARCHIVE_FATAL, such as damaged
+ * deflate data (some versions do). */
+static enum status begin_again(struct archive_reader *reader, struct error *error)
+{
+    uint64_t entries = reader->entries;
+    bool is_end = false;
+    reader->again += entries;
+    if (reader->again > ZIP_AGAIN_MAX * reader->members_max)
+        return refuse(reader, error,
+                      "is broken, as members before it: to go on after them, %llu headers have "
+                      "been read again, of at most %llu; pack the zip again",
+                      (unsigned long long)(reader->again - entries),
+                      (unsigned long long)(ZIP_AGAIN_MAX * reader->members_max));
+    stop(reader);
+    reader->entries = 0;
+    enum status status = start(reader, error);
+    while (status == STATUS_OK && reader->entries < entries && !is_end)
+        status = read_header(reader, &is_end, error);
+    return is_end ? refuse(reader, error, "is not there any more: the archive has changed")
+                  : status;
 }
 
 static bool is_regular(struct archive_entry *entry)
@@ -533,6 +570,8 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
                                       struct error *error)
 {
     assert(reader->state != READER_OVER);
+    if (reader->state == READER_AGAIN && begin_again(reader, error) != STATUS_OK)
+        return ARCHIVE_FAILED;
     enum archive_step step = (reader->is_walking ? walk : next_entry)(reader, error);
     if (step != ARCHIVE_MEMBER)
         return step;
@@ -564,6 +603,13 @@ static enum status read_located(struct archive_reader *reader, uint8_t *bytes, s
                         (long long)count, (unsigned long long)reader->bytes);
 }
 
+static la_ssize_t read_data(struct archive_reader *reader, uint8_t *bytes, uint64_t size)
+{
+    la_ssize_t count = archive_read_data(reader->archive, bytes, (size_t)size);
+    reader->is_fatal = count == ARCHIVE_FATAL;
+    return count;
+}
+
 /* Reads contents by libarchive. */
 static enum status read_unpacked(struct archive_reader *reader, uint8_t *bytes, struct error *error)
 {
@@ -572,7 +618,7 @@ static enum status read_unpacked(struct archive_reader *reader, uint8_t *bytes, 
     uint8_t more;
     /* Deflate adds at most 5 bytes to each 16 KiB. */
     reader->source.budget = size + size / 8 + 2 * ARCHIVE_BLOCK_BYTES;
-    la_ssize_t count = archive_read_data(reader->archive, bytes, (size_t)size);
+    la_ssize_t count = read_data(reader, bytes, size);
     if (count < 0)
         return fail(reader, over, error);
     if (!reader->zip) {
@@ -584,12 +630,20 @@ static enum status read_unpacked(struct archive_reader *reader, uint8_t *bytes, 
         return refuse(reader, error, "ends after %lld of its %llu bytes", (long long)count,
                       (unsigned long long)size);
     /* A zip's contents end by themselves, and then their CRC is checked. */
-    count = archive_read_data(reader->archive, &more, 1);
+    count = read_data(reader, &more, 1);
     if (count < 0)
         return fail(reader, over, error);
     return count == 0 ? STATUS_OK
                       : refuse(reader, error, "has more than the %llu bytes in its header",
                                (unsigned long long)size);
+}
+
+/* The directory of a zip says where the other members are. So a member fails alone, unless the file
+ * could not be read, or the budget was spent. */
+static void go_on_in_zip(struct archive_reader *reader, const struct error *error)
+{
+    if (reader->zip && error->status == STATUS_BAD_ARCHIVE && reader->source.stop == SOURCE_GOES_ON)
+        reader->state = reader->is_fatal ? READER_AGAIN : READER_BETWEEN;
 }
 
 enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, struct error *error)
@@ -603,7 +657,14 @@ enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, s
     source->room = ARCHIVE_BLOCK_BYTES;
     enum status status = read_unpacked(reader, bytes, error);
     source->room = room;
+    if (status != STATUS_OK)
+        go_on_in_zip(reader, error);
     return status;
+}
+
+bool archive_reader_goes_on(const struct archive_reader *reader)
+{
+    return reader->state != READER_OVER;
 }
 
 uint64_t archive_reader_offset(const struct archive_reader *reader)
@@ -614,54 +675,6 @@ uint64_t archive_reader_offset(const struct archive_reader *reader)
 const char *archive_reader_format(const struct archive_reader *reader)
 {
     return reader->zip ? "zip" : "tar";
-}
-
-#else
-
-struct archive_reader *archive_reader_open(int fd, const struct archive_limits *limits,
-                                           struct error *error)
-{
-    (void)fd, (void)limits;
-    (void)error_set(error, STATUS_UNSUPPORTED_FORMAT,
-                    "the input is an archive, but this gpuimgd was built without libarchive "
-                    "(ARCHIVE=no)");
-    return NULL;
-}
-
-/* There is no reader. */
-void archive_reader_on_skip(struct archive_reader *reader, archive_skips *skips, void *context)
-{
-    (void)reader, (void)skips, (void)context;
-}
-
-enum archive_step archive_reader_next(struct archive_reader *reader, struct archive_member *member,
-                                      struct error *error)
-{
-    (void)reader, (void)member, (void)error;
-    return ARCHIVE_FAILED;
-}
-
-enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes, struct error *error)
-{
-    (void)reader, (void)bytes;
-    return error_set(error, STATUS_INTERNAL, "there is no archive");
-}
-
-uint64_t archive_reader_offset(const struct archive_reader *reader)
-{
-    (void)reader;
-    return 0;
-}
-
-const char *archive_reader_format(const struct archive_reader *reader)
-{
-    (void)reader;
-    return "";
-}
-
-void archive_reader_close(struct archive_reader *reader)
-{
-    (void)reader;
 }
 
 #endif

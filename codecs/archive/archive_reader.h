@@ -16,6 +16,7 @@
  * ARCHIVE_ZIP_MEMBER_BYTES for each of up to zip_members_max members (limits.h). Time: next reads
  * the headers up to the next file: at most members_max, of ARCHIVE_HEADER_BYTES_MAX each. It skips
  * contents by seeking, except in gzip, where it unpacks at most ARCHIVE_SKIP_BYTES_MAX per call.
+ * After broken contents in a zip, it may read all headers again, at most 64 times per reader.
  * The first call reads the directory of a zip. The file's size is that at the beginning: a tar's
  * member that does not end in it is refused. read takes time in proportion to the member's size.
  *
@@ -77,6 +78,9 @@ enum archive_step archive_reader_next(struct archive_reader *reader, struct arch
  * Checks the CRC of a zip. Errors: those of archive_reader_next. */
 enum status archive_reader_read(struct archive_reader *reader, uint8_t *bytes,
                                 struct error *error) MUST_CHECK;
+/* Whether archive_reader_next may be called after archive_reader_read has failed: only the contents
+ * of this member of a zip are broken. */
+bool archive_reader_goes_on(const struct archive_reader *reader);
 
 /* Bytes of the file that were read or skipped, for progress. A zip starts at its end, goes back and
  * then forward. */

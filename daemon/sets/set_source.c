@@ -194,6 +194,23 @@ static bool check_size(struct set_source *source, bool copy, struct source_image
     return false;
 }
 
+/* SOURCE_IMAGE: the bytes are in image->block, or image->error says why not: in a zip, a broken
+ * member fails alone, too. */
+static enum source_step read_member(struct set_source *source, bool copy,
+                                    struct source_image *image, struct error *error)
+{
+    if (!take_room(source, image, error))
+        return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
+    if (archive_reader_read(source->reader, image->block.memory, error) == STATUS_OK)
+        return SOURCE_IMAGE;
+    if (copy || !archive_reader_goes_on(source->reader))
+        return SOURCE_FAILED;
+    pool_give(source->pool, &image->block);
+    image->error = *error;
+    *error = (struct error){0};
+    return SOURCE_IMAGE;
+}
+
 static enum source_step next_member(struct set_source *source, struct source_image *image,
                                     struct error *error)
 {
@@ -204,10 +221,9 @@ static enum source_step next_member(struct set_source *source, struct source_ima
     image->is_in_file = !copy && source->member.offset != ARCHIVE_NO_OFFSET;
     image->offset = source->member.offset;
     if (check_size(source, copy, image, error) && !image->is_in_file) {
-        if (!take_room(source, image, error))
-            return error->status == STATUS_OK ? SOURCE_WAITS : SOURCE_FAILED;
-        if (archive_reader_read(source->reader, image->block.memory, error) != STATUS_OK)
-            return SOURCE_FAILED;
+        enum source_step read = read_member(source, copy, image, error);
+        if (read != SOURCE_IMAGE)
+            return read;
     }
     image->name = strdup(source->member.name);
     image->bytes = source->member.bytes;

@@ -15,7 +15,8 @@
 #define COLOURS 5 /* images of the same size */
 
 /* An archive of the colour images, with a text beside each, as img/0.seg.jpg and img/0.txt. */
-static struct picture_file make_shard(void)
+static struct picture_file make_archive(struct picture_file (*make)(const struct shard_member *,
+                                                                    size_t))
 {
     struct shard_member members[2 * COLOURS];
     struct picture_file files[COLOURS];
@@ -25,10 +26,15 @@ static struct picture_file make_shard(void)
             (struct shard_member){text_of("img/%zu.seg.jpg", i), files[i].bytes, files[i].length};
         members[2 * i + 1] = (struct shard_member){text_of("img/%zu.txt", i), "label", i};
     }
-    struct picture_file shard = shard_make(members, 2 * COLOURS);
+    struct picture_file archive = make(members, 2 * COLOURS);
     for (size_t i = 0; i < COLOURS; i++)
         picture_free(&files[i]);
-    return shard;
+    return archive;
+}
+
+static struct picture_file make_shard(void)
+{
+    return make_archive(shard_make);
 }
 
 static void fill(void)
@@ -181,7 +187,7 @@ TEST(test_folder)
 }
 
 /* A tar keeps what is no image, and is the same after each run. */
-static void check_shard(const char *place)
+static void check_shard(const char *place, const char *format)
 {
     static const char *const members[] = {"img/0.seg.jpg ref/0.jpg",
                                           "img/0.txt =",
@@ -201,7 +207,8 @@ static void check_shard(const char *place)
                                  "{'output':{'path':'a/out.npy','pack':'array'}," OPS "},"
                                  "{'ops':['stats']}]}",
                                  place);
-    check_has(result, "{'input.format':'tar','images.count':5,'images.done':5,'images.copied':5,"
+    assert_string_equal(json_text(result, "input.format"), format);
+    check_has(result, "{'images.count':5,'images.done':5,'images.copied':5,"
                       "'images.values.4.image':4,'images.values.4.output':3,"
                       "'outputs.2.shape':[5,40,40,3],'outputs.2.dtype':'uint8'}");
     check_done(result);
@@ -216,10 +223,12 @@ TEST(test_archives)
     make_references("jpg");
     make_references("raw");
     world_set_picture(w, "gpuimgd:img:shard", make_shard());
-    check_shard("'shard.tar'");
+    check_shard("'shard.tar'", "tar");
     assert_int_equal(rename(out_path("a/out.tar"), out_path("first.tar")), 0);
-    check_shard("{'key':'gpuimgd:img:shard'}");
+    check_shard("{'key':'gpuimgd:img:shard'}", "tar");
     check_file("a/out.tar", "first.tar");
+    world_put_picture(w, "shard.zip", make_archive(shard_zip));
+    check_shard("'shard.zip'", "zip");
 }
 
 /* Whether a descriptor of the daemon refers to the file. */
@@ -423,6 +432,40 @@ TEST(test_in_all_or_none)
         assert_int_equal(shard_npy_data(&npy).length, 2 * 40 * 40 * 3);
         picture_free(&npy);
     }
+}
+
+/* Damages one byte in the middle of the member, whose name is in the zip twice: first before its
+ * contents. */
+static void put_damaged_zip(const char *member)
+{
+    struct picture_file zip = make_archive(shard_zip);
+    uint8_t *at = memmem(zip.bytes, zip.length, member, strlen(member));
+    assert_non_null(at);
+    at[strlen(member) + 2] ^= 1;
+    world_put_picture(w, "damaged.zip", zip);
+}
+
+/* An image whose bytes in a zip are damaged fails alone; a text that would be copied fails the job.
+ */
+TEST(test_damaged_members_of_a_zip)
+{
+    static const char job[] =
+        "{'inputs':{'archive':'damaged.zip'},'output':'damaged.tar'," OPS ",'on_error':'%s'}";
+    static const char *const members[] = {"img/0.seg.jpg ref/0.jpg", "img/0.txt =",
+                                          "img/1.seg.jpg ref/1.jpg", "img/1.txt =l",
+                                          "img/2.txt =la",           "img/3.seg.jpg ref/3.jpg",
+                                          "img/3.txt =lab",          "img/4.seg.jpg ref/4.jpg",
+                                          "img/4.txt =labe",         NULL};
+    make_references("jpg");
+    put_damaged_zip("img/2.seg.jpg");
+    cJSON *result = check_answer(w, job, "skip");
+    check_has(result, "{'images.done':4,'images.failed':1,'images.copied':5,"
+                      "'images.errors.0.image':2,'images.errors.0.error.code':'bad_archive'}");
+    check_done(result);
+    check_tar("damaged.tar", members);
+    check_failed(check_answer(w, job, "fail"), "bad_archive", "img/2.seg.jpg", "CRC", NULL);
+    put_damaged_zip("img/4.txt");
+    check_failed(check_answer(w, job, "skip"), "bad_archive", "img/4.txt", "CRC", NULL);
 }
 
 /* A tar without all of its bytes fails the job, wherever it is cut; also between two members. */

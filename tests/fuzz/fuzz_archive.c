@@ -94,6 +94,10 @@ static uint64_t walk(int fd, struct tar_writer *writer, bool reads, bool *whole)
                 FUZZ_MUST(error.status == STATUS_WRITE_FAILED);
         }
         free(name);
+        if (status != STATUS_OK && archive_reader_goes_on(reader)) {
+            check_error(&error);
+            error = (struct error){0};
+        }
         if (error.status != STATUS_OK)
             break;
     }
