@@ -228,13 +228,16 @@ void jobs_submit(struct jobs *jobs, unsigned first, unsigned count)
     jobs_settle(jobs);
 }
 
+/* The thread calls `done` of tasks that do nothing before it starts batches, so the first gate may
+ * be passed before these. It takes the second one in a later turn. */
 void jobs_settle(struct jobs *jobs)
 {
     struct gate gate;
-    for (uint32_t d = 0; d < engine_devices(jobs->engine); d++) {
-        enter_gate(&gate, jobs->engine, d);
-        pass_gate(&gate);
-    }
+    for (uint32_t d = 0; d < engine_devices(jobs->engine); d++)
+        for (int turn = 0; turn < 2; turn++) {
+            enter_gate(&gate, jobs->engine, d);
+            pass_gate(&gate);
+        }
 }
 
 unsigned jobs_answered(const struct jobs *jobs)
