@@ -175,23 +175,16 @@ void jobs_open(struct jobs *jobs, const struct jobs_how *how)
     }
 }
 
-/* A task whose `done` stops a device's thread until the test opens the gate. */
-struct gate {
-    struct engine_memory memory;
-    struct engine_task task;
-    struct task_wait entered, opened, left;
-};
-
 static void on_gate(struct engine_task *task)
 {
-    struct gate *gate = container_of(task, struct gate, task);
+    struct jobs_gate *gate = container_of(task, struct jobs_gate, task);
     task_wait_ended(&gate->entered);
     if (!task_wait_for(&gate->opened, 1, 60))
         abort();
     task_wait_ended(&gate->left);
 }
 
-static void enter_gate(struct gate *gate, struct engine *engine, uint32_t device)
+void jobs_enter_gate(struct jobs_gate *gate, struct engine *engine, uint32_t device)
 {
     static const struct plan nothing = {.idle = true};
     gate->memory = (struct engine_memory){.device = device};
@@ -200,14 +193,14 @@ static void enter_gate(struct gate *gate, struct engine *engine, uint32_t device
     task_wait_open(&gate->opened);
     task_wait_open(&gate->left);
     engine_submit(engine, &gate->task);
-    if (!task_wait_for(&gate->entered, 1, 10))
+    if (!task_wait_for(&gate->entered, 1, 60))
         fail_msg("the thread of device %u does not answer", device);
 }
 
-static void pass_gate(struct gate *gate)
+void jobs_pass_gate(struct jobs_gate *gate)
 {
     task_wait_ended(&gate->opened);
-    if (!task_wait_for(&gate->left, 1, 10))
+    if (!task_wait_for(&gate->left, 1, 60))
         abort();
     task_wait_close(&gate->entered);
     task_wait_close(&gate->opened);
@@ -216,15 +209,15 @@ static void pass_gate(struct gate *gate)
 
 void jobs_submit(struct jobs *jobs, unsigned first, unsigned count)
 {
-    struct gate gates[2];
+    struct jobs_gate gates[2];
     uint32_t devices = engine_devices(jobs->engine);
     assert_true(devices <= COUNT_OF(gates));
     for (uint32_t d = 0; d < devices; d++)
-        enter_gate(&gates[d], jobs->engine, d);
+        jobs_enter_gate(&gates[d], jobs->engine, d);
     for (unsigned i = first; i < first + count; i++)
         engine_submit(jobs->engine, &jobs->job[i].task);
     for (uint32_t d = 0; d < devices; d++)
-        pass_gate(&gates[d]);
+        jobs_pass_gate(&gates[d]);
     jobs_settle(jobs);
 }
 
@@ -232,11 +225,11 @@ void jobs_submit(struct jobs *jobs, unsigned first, unsigned count)
  * be passed before these. It takes the second one in a later turn. */
 void jobs_settle(struct jobs *jobs)
 {
-    struct gate gate;
+    struct jobs_gate gate;
     for (uint32_t d = 0; d < engine_devices(jobs->engine); d++)
         for (int turn = 0; turn < 2; turn++) {
-            enter_gate(&gate, jobs->engine, d);
-            pass_gate(&gate);
+            jobs_enter_gate(&gate, jobs->engine, d);
+            jobs_pass_gate(&gate);
         }
 }
 

@@ -70,6 +70,15 @@ void jobs_open(struct jobs *jobs, const struct jobs_how *how);
  * started, as far as there are free streams. */
 void jobs_submit(struct jobs *jobs, unsigned first, unsigned count);
 
+/* A task whose `done` stops a device's thread until the test opens the gate. */
+struct jobs_gate {
+    struct engine_memory memory;
+    struct engine_task task;
+    struct task_wait entered, opened, left;
+};
+/* Returns when the thread of the device has stopped. */
+void jobs_enter_gate(struct jobs_gate *gate, struct engine *engine, uint32_t device);
+void jobs_pass_gate(struct jobs_gate *gate);
 /* Returns after each device's thread has handled all events before the call. */
 void jobs_settle(struct jobs *jobs);
 

@@ -102,6 +102,22 @@ static void wait_for_batches(unsigned count)
     assert_int_equal(cuda_calls("cudaLaunchHostFunc"), count);
 }
 
+/* Waits until the scans of so many images have not ended, as the device's thread sees it. The gate
+ * stops the thread, so that its numbers can be read. */
+static void wait_for_scanning(size_t count)
+{
+    const struct cuda_device *device = &cuda_engine(jobs.engine)->devices[0];
+    uint64_t limit_ns = clock_now_ns() + (uint64_t)(patience(30) * 1e9);
+    size_t scanning;
+    do {
+        struct jobs_gate gate;
+        jobs_enter_gate(&gate, jobs.engine, 0);
+        scanning = device->scanning;
+        jobs_pass_gate(&gate);
+    } while (scanning != count && clock_now_ns() < limit_ns);
+    assert_int_equal(scanning, count);
+}
+
 /* The large file is the last that is submitted, but its scans begin first, and end first. */
 TEST(test_images_end_in_their_own_order)
 {
@@ -115,7 +131,8 @@ TEST(test_images_end_in_their_own_order)
     wait_for_batches(1);
     let_end(1);
     /* The second part of the first one is enqueued, and the next one waits for the stream. */
-    usleep(3 * DEVICE_SCANS_NS / 1000);
+    wait_for_scanning(2);
+    jobs_settle(&jobs);
     assert_int_equal(cuda_calls("cudaLaunchHostFunc"), 1);
     let_all_end();
     jobs_wait(&jobs, 4);
@@ -350,7 +367,7 @@ TEST(test_a_fault_in_the_middle_of_a_group)
     let_end(1);
     wait_for_batches(1); /* a second image that ended now would be in this batch */
     let_end(1);
-    usleep(3 * DEVICE_SCANS_NS / 1000);
+    wait_for_scanning(2);
     jobs_set_fault("cudaStreamQuery", cudaErrorIllegalAddress, 1, 1);
     jobs_wait(&jobs, 4);
     let_all_end();
