@@ -162,8 +162,8 @@ TEST(test_published)
 TEST(test_devices)
 {
     const char *program = getenv("GPUIMGD_STANDIN");
-    const char *const options[] = {"--engine=cuda", "--jpeg=cpu",         "--png=cpu",
-                                   "--webp=cpu",    "--pinned_bytes=64M", NULL};
+    const char *const options[] = {"--engine=cuda", "--jpeg=cpu",         "--png=cpu", "--webp=cpu",
+                                   "--avif=cpu",    "--pinned_bytes=64M", NULL};
     if (!program || access(program, X_OK) != 0)
         skip();
     check_ready(world_start_with(w, 0, &(struct process_options){.program = program}, options));

@@ -30,7 +30,8 @@ static int open_with_standin(void **state)
 static struct process *start_program(const char *program, const char *more)
 {
     const struct process_options how = {.program = program};
-    const char *const options[] = {"--engine=cuda", "--streams=2", "--webp=cpu", more, NULL};
+    const char *const options[] = {"--engine=cuda", "--streams=2", "--webp=cpu",
+                                   "--avif=cpu",    more,          NULL};
     setenv("GPUIMGD_CUDA_FAULT", text_of("hold=%s", hold), 1);
     struct process *daemon = world_start_with(w, 0, &how, options);
     unsetenv("GPUIMGD_CUDA_FAULT");

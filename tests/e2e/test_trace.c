@@ -171,9 +171,9 @@ TEST(test_on_streams)
                                         "all decoders", "all kernels", "all encoders",
                                         "decode on the device", ": device_decode ", NULL};
     const char *program = getenv("GPUIMGD_STANDIN");
-    const char *const options[] = {
-        trace_option, timeline_option, "--engine=cuda",      "--jpeg=cuda",
-        "--webp=cpu", "--streams=2",   "--pinned_bytes=64M", NULL};
+    const char *const options[] = {trace_option,  timeline_option,      "--engine=cuda",
+                                   "--jpeg=cuda", "--webp=cpu",         "--avif=cpu",
+                                   "--streams=2", "--pinned_bytes=64M", NULL};
     struct process_options how = {.program = program};
     cJSON *results[JOBS];
     if (!program || access(program, X_OK) != 0)
@@ -191,9 +191,9 @@ TEST(test_on_streams)
 TEST(test_sharing_a_stream)
 {
     const char *program = getenv("GPUIMGD_STANDIN");
-    const char *const options[] = {
-        trace_option,  "--engine=cuda", "--jpeg=cuda",        "--webp=cpu",
-        "--streams=1", "--inflight=64", "--pinned_bytes=64M", NULL};
+    const char *const options[] = {trace_option,    "--engine=cuda",      "--jpeg=cuda",
+                                   "--webp=cpu",    "--avif=cpu",         "--streams=1",
+                                   "--inflight=64", "--pinned_bytes=64M", NULL};
     struct process_options how = {.program = program};
     cJSON *results[JOBS];
     if (!program || access(program, X_OK) != 0)
