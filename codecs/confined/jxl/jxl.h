@@ -7,8 +7,17 @@
 
 #include <jxl/decode.h>
 #include <jxl/encode.h>
+#include <jxl/version.h>
 
 #include "codecs/confined/confined.h"
+
+/* The colours that a function of libjxl is asked for: DATA or ORIGINAL. Before 0.9, these functions
+ * have a pixel format as well, which they do not use. */
+#if JPEGXL_NUMERIC_VERSION < JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)
+#define JXL_COLOURS(which) NULL, JXL_COLOR_PROFILE_TARGET_##which
+#else
+#define JXL_COLOURS(which) JXL_COLOR_PROFILE_TARGET_##which
+#endif
 
 confined_task_fn jxl_probe, jxl_decode, jxl_frames, jxl_encode, jxl_recompress;
 

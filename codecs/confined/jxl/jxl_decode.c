@@ -31,8 +31,7 @@ void jxl_prefer_srgb(JxlDecoder *decoder)
     JxlBasicInfo info;
     JxlColorEncoding colours;
     if (JxlDecoderGetBasicInfo(decoder, &info) != JXL_DEC_SUCCESS || info.uses_original_profile ||
-        JxlDecoderGetColorAsEncodedProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_DATA,
-                                           &colours) != JXL_DEC_SUCCESS)
+        JxlDecoderGetColorAsEncodedProfile(decoder, JXL_COLOURS(DATA), &colours) != JXL_DEC_SUCCESS)
         return;
     if (colours.transfer_function != JXL_TRANSFER_FUNCTION_LINEAR &&
         colours.transfer_function != JXL_TRANSFER_FUNCTION_PQ &&
@@ -100,8 +99,8 @@ static bool was_linear(const JxlDecoder *decoder, const JxlBasicInfo *info)
 {
     JxlColorEncoding colours;
     return !info->uses_original_profile &&
-           JxlDecoderGetColorAsEncodedProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_ORIGINAL,
-                                              &colours) == JXL_DEC_SUCCESS &&
+           JxlDecoderGetColorAsEncodedProfile(decoder, JXL_COLOURS(ORIGINAL), &colours) ==
+               JXL_DEC_SUCCESS &&
            colours.transfer_function == JXL_TRANSFER_FUNCTION_LINEAR;
 }
 

@@ -179,18 +179,17 @@ static void give_profile(JxlDecoder *decoder, struct confined_results *results,
 {
     JxlColorEncoding colours;
     size_t bytes = 0;
-    if (JxlDecoderGetColorAsEncodedProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_DATA,
-                                           &colours) == JXL_DEC_SUCCESS &&
+    if (JxlDecoderGetColorAsEncodedProfile(decoder, JXL_COLOURS(DATA), &colours) ==
+            JXL_DEC_SUCCESS &&
         colours.white_point == JXL_WHITE_POINT_D65 &&
         (colours.color_space == JXL_COLOR_SPACE_GRAY || colours.primaries == JXL_PRIMARIES_SRGB) &&
         colours.transfer_function == JXL_TRANSFER_FUNCTION_SRGB)
         return;
-    if (JxlDecoderGetICCProfileSize(decoder, NULL, JXL_COLOR_PROFILE_TARGET_DATA, &bytes) !=
-        JXL_DEC_SUCCESS)
+    if (JxlDecoderGetICCProfileSize(decoder, JXL_COLOURS(DATA), &bytes) != JXL_DEC_SUCCESS)
         return; /* of unknown colours */
     uint8_t *icc = bytes > 0 && bytes <= results->left ? malloc(bytes) : NULL;
-    if (icc && JxlDecoderGetColorAsICCProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_DATA, icc,
-                                              bytes) == JXL_DEC_SUCCESS)
+    if (icc &&
+        JxlDecoderGetColorAsICCProfile(decoder, JXL_COLOURS(DATA), icc, bytes) == JXL_DEC_SUCCESS)
         (void)confined_give(results, icc, bytes, &reply->icc_bytes);
     else if (bytes > 0)
         confined_fail(reply, STATUS_DECODE_LIMIT, "the JPEG XL's profile has more than %llu bytes",
