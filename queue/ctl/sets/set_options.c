@@ -1,6 +1,7 @@
 #include "queue/ctl/sets/set_options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
