@@ -22,7 +22,7 @@ enum { ZIP_AGAIN_MAX = 64 }; /* how often all headers of a zip may be read again
 
 enum reader_state {
     READER_BETWEEN, /* before the first member, or after one that was read, or is broken */
-    READER_AGAIN,   /* so, but libarchive must begin again */
+    READER_AGAIN,   /* after a member that is broken; libarchive must begin again */
     READER_MEMBER,  /* the contents of a member can be read */
     READER_OVER,    /* after the end, or a failure */
 };
@@ -75,7 +75,6 @@ static enum status fail(struct archive_reader *reader, const char *over, struct 
 {
     const struct archive_source *source = &reader->source;
     const char *text = reader->archive ? archive_error_string(reader->archive) : NULL;
-    size_t length = text ? strcspn(text, "\n") : 0; /* some texts are lines */
     reader->state = READER_OVER;
     if (source->error.status != STATUS_OK)
         return error_set(error, source->error.status, "%s", source->error.text);
@@ -90,8 +89,10 @@ static enum status fail(struct archive_reader *reader, const char *over, struct 
                                 (unsigned long long)reader->limits.zip_bytes_max);
     if (reader->archive && archive_errno(reader->archive) == ENOMEM)
         return error_set(error, STATUS_OUT_OF_MEMORY, "there is no memory to read the archive");
+    text = text ? text : "it ends early";
+    size_t length = strcspn(text, "\n"); /* some texts are lines */
     return refuse(reader, error, "is broken or truncated: %.*s", length < 100 ? (int)length : 100,
-                  text ? text : "");
+                  text);
 }
 
 /* ---- opening ---- */
@@ -299,8 +300,8 @@ static enum status read_header(struct archive_reader *reader, bool *is_end, stru
     return count_entry(reader, error);
 }
 
-/* Returns to the last header of a zip. libarchive goes on after no ARCHIVE_FATAL, such as damaged
- * deflate data (some versions do). */
+/* Returns to the last header of a zip, after ARCHIVE_FATAL, as of damaged deflate data. libarchive
+ * does not promise to go on then, and 3.8.9 does not. */
 static enum status begin_again(struct archive_reader *reader, struct error *error)
 {
     uint64_t entries = reader->entries;
